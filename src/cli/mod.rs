@@ -1,0 +1,4 @@
+//! (under construction)
+pub fn main() -> std::process::ExitCode {
+    std::process::ExitCode::SUCCESS
+}

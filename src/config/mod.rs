@@ -1,0 +1,5 @@
+//! TOML text → trees, checked against the table of keys.
+//!
+//! Total: always a tree and a list of diagnostics. Must not touch the filesystem, the environment or other files.
+
+pub mod tree;

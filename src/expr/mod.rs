@@ -1,0 +1,75 @@
+//! The expression language of `{{ … }}`: parse, check, evaluate.
+//!
+//! A strict, total, side-effect-free subset of Jinja expressions. No loops, no assignment, no I/O; every
+//! evaluation ends, and its size is bounded. Names, filters, tests and arguments are checked before anything runs.
+//!
+//! Must not touch the filesystem, the environment or other files: values come from a [`Scope`].
+
+mod value;
+
+pub use value::{Handle, Value};
+
+use std::ops::Range;
+
+/// A problem in an expression, at bytes of the *decoded* string the template was parsed from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Which piece.
+    pub range: Range<usize>,
+    /// The cause, lower case, no full stop.
+    pub message: String,
+    /// The cure, if one is known.
+    pub help: Option<String>,
+    /// What the piece should be replaced by, if that is known (`did you mean`).
+    pub replacement: Option<String>,
+    /// What kind of problem it is.
+    pub kind: ProblemKind,
+}
+
+/// What kind of problem an expression has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// It does not parse.
+    Syntax,
+    /// A name that is declared nowhere.
+    UnknownName,
+    /// A filter, test or function that does not exist.
+    UnknownFunction,
+    /// Wrong number or kind of arguments.
+    Arguments,
+    /// Wrong kind of value, at evaluation.
+    Type,
+    /// Nothing inside text, or `required`.
+    Nothing,
+    /// A limit was passed (depth, size).
+    Limit,
+}
+
+/// Where names get their values. Values that are looked into (`param`, `env`, `unit`) are [`Handle`]s, asked lazily.
+pub trait Scope {
+    /// The value of a top-level name (`param`, `env`, `fact`, a settings unit, …); `None` = no such name here.
+    fn root(&self, name: &str) -> Option<Value>;
+    /// A member of something lazy: `param.port`, `env.HOME`. [`Value::Nothing`] when it is declared but has no value.
+    ///
+    /// # Errors
+    /// In words: a cycle of parameters, a parameter that has an invalid value.
+    fn member(&self, handle: Handle, name: &str) -> Result<Value, String>;
+    /// The functions that need the world: `script(name)`, `units(selector)`.
+    ///
+    /// # Errors
+    /// In words.
+    fn call(&self, function: &str, args: &[Value]) -> Result<Value, String>;
+}
+
+/// Which names exist, for the check before anything runs.
+pub trait Names {
+    /// Whether a top-level name exists.
+    fn root(&self, name: &str) -> bool;
+    /// Whether `root.member` exists; `Ok(())` also for open sets (`env`). `Err` = the known members, for suggestions.
+    ///
+    /// # Errors
+    /// The known members.
+    fn member(&self, root: &str, member: &str) -> Result<(), Vec<String>>;
+    /// All top-level names, for suggestions.
+    fn roots(&self) -> Vec<String>;
+}

@@ -1,0 +1,80 @@
+//! What the machine wants done.
+
+use super::event::{Generation, JobId, Phase, ProbeKind};
+use super::snapshot::UnitSnapshot;
+use crate::plan::policy::{Scope, UnitId};
+
+/// What is to be done. The shell does it; nothing here may fail silently: each answers with an event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Write the unit's files, ask its preflight; answer `Prepared`.
+    Prepare {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+    },
+    /// Fork and exec this phase; answer `Spawned` or `SpawnFailed`, later `Exited`, and after the main process's
+    /// (or a failed step's) `Exited` also `TreeEmpty`.
+    Spawn {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+        /// Which process.
+        phase: Phase,
+    },
+    /// Send a signal (always followed by SIGCONT, unless it is SIGSTOP or from `kill`); nobody there is no error.
+    Signal {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+        /// Signal number.
+        signal: i32,
+        /// Whom.
+        scope: Scope,
+    },
+    /// Ask the probe set once; answer `ProbeResult`. A later start of the unit ends the asking.
+    Probe {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+        /// Readiness or health.
+        kind: ProbeKind,
+    },
+    /// Tell everybody who listens.
+    Publish(Change),
+    /// The request has come to an end.
+    Reply {
+        /// Which.
+        job: JobId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Leave with this status. The last action there is.
+    Exit(i32),
+}
+
+/// A step of a unit's life, for events, logs and the flight recorder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Whose.
+    pub unit: UnitId,
+    /// Everything about it after the step. `after.cause` says why.
+    pub after: UnitSnapshot,
+}
+
+/// How a request came to an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As asked.
+    Done,
+    /// It came to nothing; why, in words.
+    Failed(String),
+    /// Not allowed; why, and what would allow it.
+    Refused(String),
+    /// Another request took its place.
+    Superseded,
+}

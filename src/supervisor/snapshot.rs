@@ -1,0 +1,92 @@
+//! The machine as it looks from outside: plain data for status, events and the wire.
+
+use serde::{Deserialize, Serialize};
+
+/// A unit at one moment. Times are seconds of the runner's clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnitSnapshot {
+    /// Its name.
+    pub unit: String,
+    /// `service`, `task`, `group`, `external`.
+    pub kind: String,
+    /// Wanted up (true) or down.
+    pub desired_up: bool,
+    /// Where it is.
+    pub state: State,
+    /// More about the state, in words: what is waited for, until when, why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// `ready`, but somebody else is not well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
+    /// What brought it here: `start requested`, `exited with 1`, `stopped because pool-master was stopped`.
+    pub cause: String,
+    /// The main process, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// When it came into this state.
+    pub since: f64,
+    /// Automatic restarts since the counters were last cleared.
+    pub restarts: u32,
+    /// Starts in all.
+    pub starts: u64,
+    /// How the last process ended, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_exit: Option<String>,
+    /// `STATUS=` of the unit itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+    /// When the next automatic start is due (`backoff`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<f64>,
+    /// Units it waits for, or that its stop waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+}
+
+/// The states of spec §7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Down, and nothing is to happen.
+    Inactive,
+    /// Wants to start; waits for others.
+    Waiting,
+    /// Files, preflight, bootstrap steps.
+    Preparing,
+    /// Spawned, not ready.
+    Starting,
+    /// Ready; for an external: it answers.
+    Ready,
+    /// Was ready; its health probe fails.
+    Unhealthy,
+    /// Being stopped, or its left-overs are.
+    Stopping,
+    /// Will be started again.
+    Backoff,
+    /// A task that has succeeded, or a service that ended and is not to be restarted.
+    Finished,
+    /// Given up.
+    Failed,
+    /// Its condition does not hold.
+    Skipped,
+}
+
+impl State {
+    /// The word people see.
+    pub const fn word(self) -> &'static str {
+        match self {
+            State::Inactive => "inactive",
+            State::Waiting => "waiting",
+            State::Preparing => "preparing",
+            State::Starting => "starting",
+            State::Ready => "ready",
+            State::Unhealthy => "unhealthy",
+            State::Stopping => "stopping",
+            State::Backoff => "backoff",
+            State::Finished => "finished",
+            State::Failed => "failed",
+            State::Skipped => "skipped",
+        }
+    }
+}
