@@ -32,3 +32,6 @@ pub use session::{OUTPUT_MAX, Session};
 pub const DESCRIPTION: &str = include_str!("dev.tenon.Runner.varlink");
 /// The description of the interface that every varlink service has.
 pub const SERVICE_DESCRIPTION: &str = include_str!("org.varlink.service.varlink");
+
+#[cfg(test)]
+mod tests;
