@@ -189,11 +189,11 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
         "Stop" => {
-            let (units, with_dependents) = stop_units(parameters(call)?, runner)?;
+            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
             begin(JobRequest::Stop { units, with_dependents }, runner)
         }
         "Restart" => {
-            let (units, with_dependents) = stop_units(parameters(call)?, runner)?;
+            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
             begin(JobRequest::Restart { units, with_dependents }, runner)
         }
         "Kill" => {
@@ -311,7 +311,7 @@ fn parameter_at_fault(message: &str, call: &Call) -> String {
     named.map_or_else(|| message.to_owned(), str::to_owned)
 }
 
-fn stop_units(call: StopCall, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
+fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
     Ok((some_units(&call.units, runner)?, call.with_dependents.unwrap_or(false)))
 }
 

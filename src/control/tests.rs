@@ -1,4 +1,5 @@
 //! What a client sees: calls as text in, replies as text out, over a runner that is a plain value.
+#![expect(clippy::needless_pass_by_value, reason = "`check(method, json!(…), json!(…))` reads better without `&`")]
 
 use super::client::{Client, ClientError};
 use super::message::{StatusReply, WaitCall};

@@ -51,7 +51,9 @@ fn sentence(unit: &UnitSnapshot) -> String {
 fn state_words(unit: &UnitSnapshot) -> String {
     let mut text = unit.state.word().to_owned();
     for detail in [&unit.detail, &unit.degraded].into_iter().flatten() {
-        text.push_str(&format!(" ({detail})"));
+        text.push_str(" (");
+        text.push_str(detail);
+        text.push(')');
     }
     if !unit.cause.is_empty() {
         text.push_str(": ");
