@@ -2,7 +2,7 @@
 //!
 //! The names of fields are those of `dev.tenon.Runner.varlink`; a test reads that file and compares.
 
-use crate::supervisor::snapshot::{State, UnitSnapshot};
+use crate::supervisor::snapshot::{Goal, UnitSnapshot, WhyLink};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -200,21 +200,6 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// One reason of a causal chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reason {
-    /// About whom.
-    pub unit: String,
-    /// Where that unit is.
-    pub state: State,
-    /// Since when, in seconds of the runner's clock.
-    pub since: f64,
-    /// 0 for the unit that was asked about, one more for each step away from it.
-    pub depth: u32,
-    /// In words.
-    pub sentence: String,
-}
-
 /// Parameters of `Status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -277,7 +262,7 @@ pub struct WaitCall {
     pub units: Vec<String>,
     /// For what; left out = ready.
     #[serde(default)]
-    pub until: Option<super::Until>,
+    pub until: Option<Goal>,
 }
 
 /// What `Wait` answers.
@@ -338,8 +323,8 @@ pub struct UnitCall {
 /// What `Why` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WhyReply {
-    /// The unit itself first.
-    pub reasons: Vec<Reason>,
+    /// The unit itself first, the root of the matter last.
+    pub chain: Vec<WhyLink>,
 }
 
 /// What `Probe` answers.

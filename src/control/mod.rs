@@ -10,7 +10,6 @@
 //! - `framing`: bytes → messages, incrementally, with limits.
 //! - `service`: one decoded call + a [`Runner`] → an [`Answer`]. Pure.
 //! - `session`: one connection: what is under way, what is to be written. Pure; the shell moves the bytes.
-//! - `why`: the causal chain of a unit's state, in words.
 //! - `client`: the blocking side that the command line uses.
 //!
 //! Knows of the rest only `supervisor::snapshot`. Must not know: plans, jobs of the supervisor, epoll, units' files.
@@ -20,12 +19,11 @@ pub mod framing;
 pub mod message;
 mod service;
 mod session;
-pub mod why;
 
 pub use message::{
     Access, Error, EventRecord, INTERFACE, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, RunnerInfo,
 };
-pub use service::{Answer, Runner, Ticket, Until, dispatch};
+pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};
 
 /// The interface description that `GetInterfaceDescription` answers with.

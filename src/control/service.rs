@@ -5,10 +5,10 @@ use super::message::{
     LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
     StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
-use super::{DESCRIPTION, SERVICE_DESCRIPTION, why};
-use crate::supervisor::snapshot::{State, UnitSnapshot};
+use super::{DESCRIPTION, SERVICE_DESCRIPTION};
+use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Lines of `Logs` when the caller does not say.
@@ -30,6 +30,10 @@ pub trait Runner {
     fn units(&self) -> Vec<UnitSnapshot>;
     /// Whether the unit carries this label.
     fn has_label(&self, unit: &str, label: &str) -> bool;
+    /// How far a unit is from a goal.
+    fn progress(&self, unit: &str, goal: Goal) -> Progress;
+    /// Why a unit is as it is: itself first, then whom it waits for or what failed, to the root.
+    fn why(&self, unit: &str) -> Vec<WhyLink>;
     /// The events that are remembered, the oldest first.
     fn events(&self) -> Vec<EventRecord>;
     /// The last `lines` lines of a unit's output, the oldest first.
@@ -49,62 +53,6 @@ pub trait Runner {
     fn shutdown(&mut self, fast: bool);
 }
 
-/// What is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Until {
-    /// Ready; a task: finished.
-    #[default]
-    Ready,
-    /// The first start has come to an end, well or not.
-    Settled,
-    /// Ended for good and well.
-    Finished,
-    /// No process, and none is to come.
-    Down,
-}
-
-impl Until {
-    /// Whether a unit has got there: `Some(Ok)` = yes, `Some(Err(why))` = it will not by itself, `None` = not yet.
-    pub fn check(self, unit: &UnitSnapshot) -> Option<Result<(), String>> {
-        let word = unit.state.word();
-        let never = || {
-            let detail = unit.detail.as_deref().unwrap_or(&unit.cause);
-            Some(Err(format!("{} is {word}: {detail}", unit.unit)))
-        };
-        match (self, unit.state) {
-            (Until::Ready, State::Ready | State::Finished)
-            | (
-                Until::Settled,
-                State::Ready
-                | State::Unhealthy
-                | State::Backoff
-                | State::Finished
-                | State::Failed
-                | State::Skipped
-                | State::Inactive,
-            )
-            | (Until::Finished, State::Finished)
-            | (Until::Down, State::Inactive | State::Finished | State::Failed | State::Skipped) => {
-                Some(Ok(()))
-            }
-            (Until::Ready | Until::Finished, State::Failed | State::Skipped) => never(),
-            (Until::Finished, State::Ready) if unit.kind == "external" || unit.kind == "group" => never(),
-            (
-                Until::Ready | Until::Settled | Until::Finished | Until::Down,
-                State::Inactive
-                | State::Waiting
-                | State::Preparing
-                | State::Starting
-                | State::Ready
-                | State::Unhealthy
-                | State::Stopping
-                | State::Backoff,
-            ) => None,
-        }
-    }
-}
-
 /// What a call leads to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
@@ -117,7 +65,7 @@ pub enum Answer {
         /// Names of units.
         units: Vec<String>,
         /// Where to.
-        until: Until,
+        goal: Goal,
     },
     /// This reply, then one for each event of these units, until the connection ends.
     Events {
@@ -206,15 +154,14 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         "Wait" => {
             let WaitCall { units, until } = parameters(call)?;
             let units = some_units(&units, runner)?;
-            Ok(wait(&units, until.unwrap_or_default(), runner))
+            Ok(wait(units, until.unwrap_or(Goal::Ready), runner))
         }
         "Events" => events(&parameters(call)?, call.more, runner),
         "Logs" => logs(&parameters(call)?, call.more, runner),
         "Why" => {
             let UnitCall { unit } = parameters(call)?;
             let unit = one_unit(&unit, runner)?.unit;
-            let reasons = why::reasons(&unit, &runner.units(), &runner.events());
-            Ok(Answer::Reply(Reply::of(&WhyReply { reasons })))
+            Ok(Answer::Reply(Reply::of(&WhyReply { chain: runner.why(&unit) })))
         }
         "Probe" => {
             let UnitCall { unit } = parameters(call)?;
@@ -244,25 +191,25 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
     Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units })))
 }
 
-fn wait(units: &[String], until: Until, runner: &mut dyn Runner) -> Answer {
-    match waited(units, until, &runner.units()) {
+fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {
+    match waited(&units, goal, runner) {
         Some(reply) => Answer::Reply(reply),
-        None => Answer::Wait { units: units.to_vec(), until },
+        None => Answer::Wait { units, goal },
     }
 }
 
 /// The reply to a `Wait`, once there is one: all have got there, or one never will.
-pub(super) fn waited(units: &[String], until: Until, now: &[UnitSnapshot]) -> Option<Reply> {
+pub(super) fn waited(units: &[String], goal: Goal, runner: &dyn Runner) -> Option<Reply> {
     let mut all = true;
-    let mut there = Vec::new();
-    for unit in now.iter().filter(|unit| units.contains(&unit.unit)) {
-        match until.check(unit) {
-            Some(Ok(())) => there.push(unit.clone()),
-            Some(Err(why)) => return Some(Error::Failed(why).to_reply()),
-            None => all = false,
+    for unit in units {
+        match runner.progress(unit, goal) {
+            Progress::Reached => {}
+            Progress::Pending => all = false,
+            Progress::Hopeless(why) => return Some(Error::Failed(why).to_reply()),
         }
     }
-    all.then(|| Reply::of(&WaitReply { units: there }))
+    let there = || runner.units().into_iter().filter(|unit| units.contains(&unit.unit)).collect();
+    all.then(|| Reply::of(&WaitReply { units: there() }))
 }
 
 fn events(call: &EventsCall, more: bool, runner: &mut dyn Runner) -> Result<Answer, Error> {

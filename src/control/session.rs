@@ -9,8 +9,8 @@ use super::framing::{Decoder, MESSAGE_MAX, encode};
 use super::message::{
     Access, Call, Error, EventRecord, EventsReply, LogLine, LogsReply, Outcome, ProbeReply, Reply,
 };
-use super::service::{Answer, Runner, Ticket, Until, dispatch, waited};
-use crate::supervisor::snapshot::UnitSnapshot;
+use super::service::{Answer, Runner, Ticket, dispatch, waited};
+use crate::supervisor::snapshot::Goal;
 
 /// Bytes that may wait for a slow reader before the next message closes the session.
 pub const OUTPUT_MAX: usize = 256 * 1024;
@@ -32,7 +32,7 @@ pub struct Session {
 enum UnderWay {
     Nothing,
     Job(Ticket),
-    Wait { units: Vec<String>, until: Until },
+    Wait { units: Vec<String>, goal: Goal },
     Events { units: Vec<String> },
     Logs { units: Vec<String> },
 }
@@ -109,13 +109,8 @@ impl Session {
                 let reply = Reply::of(&EventsReply { events: vec![event.clone()] }).continued();
                 self.send(&reply);
             }
-            UnderWay::Wait { units, until } if units.contains(unit) => {
-                let mut now: Vec<UnitSnapshot> = runner.units();
-                // What the event says counts, even if the runner is a step ahead by now.
-                if let Some(slot) = now.iter_mut().find(|slot| slot.unit == *unit) {
-                    *slot = event.unit.clone();
-                }
-                if let Some(reply) = waited(units, *until, &now) {
+            UnderWay::Wait { units, goal } if units.contains(unit) => {
+                if let Some(reply) = waited(units, *goal, runner) {
                     self.finish(&reply, runner);
                 }
             }
@@ -150,7 +145,7 @@ impl Session {
             match dispatch(&call, self.access, runner) {
                 Answer::Reply(reply) => self.send(&reply),
                 Answer::Job(ticket) => self.under_way = UnderWay::Job(ticket),
-                Answer::Wait { units, until } => self.under_way = UnderWay::Wait { units, until },
+                Answer::Wait { units, goal } => self.under_way = UnderWay::Wait { units, goal },
                 Answer::Events { first, units } => {
                     self.send(&first);
                     self.under_way = UnderWay::Events { units };

@@ -1,10 +1,13 @@
 //! What a client sees: calls as text in, replies as text out, over a runner that is a plain value.
-#![expect(clippy::needless_pass_by_value, reason = "`check(method, json!(…), json!(…))` reads better without `&`")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "`check(method, json!(…), json!(…))` reads better without `&`"
+)]
 
 use super::client::{Client, ClientError};
 use super::message::{StatusReply, WaitCall};
 use super::*;
-use crate::supervisor::snapshot::{State, UnitSnapshot};
+use crate::supervisor::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -78,6 +81,24 @@ impl Runner for Fake {
     }
     fn has_label(&self, unit: &str, label: &str) -> bool {
         unit == "engine@0" && label == "engine"
+    }
+    fn progress(&self, unit: &str, goal: Goal) -> Progress {
+        let unit = self.units.iter().find(|candidate| candidate.unit == unit).unwrap();
+        match (goal, unit.state) {
+            (Goal::Ready, State::Ready) | (Goal::Down, State::Inactive) => Progress::Reached,
+            (Goal::Ready, State::Failed) => Progress::Hopeless(format!("{} gave up", unit.unit)),
+            _ => Progress::Pending,
+        }
+    }
+    fn why(&self, unit: &str) -> Vec<WhyLink> {
+        let unit = self.units.iter().find(|candidate| candidate.unit == unit).unwrap();
+        vec![WhyLink {
+            unit: unit.unit.clone(),
+            state: unit.state,
+            detail: unit.detail.clone(),
+            cause: unit.cause.clone(),
+            since: unit.since,
+        }]
     }
     fn events(&self) -> Vec<EventRecord> {
         self.events.clone()
@@ -398,16 +419,18 @@ fn wait_answers_when_all_have_got_there_or_one_never_will() {
     assert_eq!(taken(&mut session)[0]["parameters"]["units"].as_array().map(Vec::len), Some(2));
 
     let (mut session, mut runner) = waiting("ready", json!(["master", "store"]));
-    let failed = UnitSnapshot { detail: Some("gave up".to_owned()), ..unit("store", State::Failed) };
-    session.unit_changed(&event(4, failed), &mut runner);
+    runner.units[1] = unit("store", State::Failed);
+    session.unit_changed(&event(4, unit("store", State::Failed)), &mut runner);
     assert_eq!(
         taken(&mut session),
-        [error("dev.tenon.Runner.Failed", json!({ "message": "store is failed: gave up" }))]
+        [error("dev.tenon.Runner.Failed", json!({ "message": "store gave up" }))]
     );
 
     let (mut session, mut runner) = waiting("down", json!(["store"]));
+    runner.units[1] = unit("store", State::Stopping);
     session.unit_changed(&event(4, unit("store", State::Stopping)), &mut runner);
     assert_eq!(taken(&mut session), [] as [Value; 0]);
+    runner.units[1] = unit("store", State::Inactive);
     session.unit_changed(&event(5, unit("store", State::Inactive)), &mut runner);
     assert_eq!(taken(&mut session)[0].get("error"), None);
 }
@@ -438,38 +461,13 @@ fn bytes_that_are_no_call_close_the_session() {
 }
 
 #[test]
-fn why_follows_what_is_waited_for_to_its_end() {
-    let waiting = UnitSnapshot {
-        detail: Some("on store".to_owned()),
-        waits_for: names(&["store"]),
-        ..unit("engine@0", State::Waiting)
-    };
-    let store = UnitSnapshot {
-        detail: Some("restart 3 in 4s".to_owned()),
-        cause: "exited with 1".to_owned(),
-        last_exit: Some("exited with 1".to_owned()),
-        // A ring must not make an endless story.
-        waits_for: names(&["engine@0", "master"]),
-        ..unit("store", State::Backoff)
-    };
-    let units = [unit("master", State::Ready), store, waiting.clone()];
-    let events = [event(1, unit("engine@0", State::Inactive)), event(2, waiting)];
-    let told: Vec<_> = why::reasons("engine@0", &units, &events)
-        .into_iter()
-        .map(|reason| (reason.depth, reason.sentence))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            (0, "engine@0 is waiting (on store): start requested".to_owned()),
-            (
-                1,
-                "store is backoff (restart 3 in 4s): exited with 1; its last process exited with 1"
-                    .to_owned()
-            ),
-            (2, "master is ready: start requested".to_owned()),
-            (1, "before that it was inactive: start requested".to_owned()),
-        ]
+fn why_is_the_runners_own_chain() {
+    check(
+        "dev.tenon.Runner.Why",
+        json!({ "unit": "store" }),
+        json!({ "parameters": { "chain": [
+            { "unit": "store", "state": "starting", "cause": "start requested", "since": 1.0 }
+        ] } }),
     );
 }
 
@@ -528,7 +526,7 @@ fn records_have_the_members_that_the_description_names() {
         assert!(states.iter().any(|known| known == state));
     }
     assert_eq!(states.len(), 11);
-    let wait = WaitCall { units: Vec::new(), until: Some(Until::Ready) };
+    let wait = WaitCall { units: Vec::new(), until: Some(Goal::Ready) };
     assert_eq!(keys(&wait), described("method Wait"));
 }
 
