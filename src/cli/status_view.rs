@@ -1,0 +1,354 @@
+//! Snapshots → the status table: a pure function, so that widths and words can be tested.
+
+use super::output::{BAD, BUSY, FAINT, GOOD, HEADING, WARNING, styled};
+use crate::control::message::StatusReply;
+use crate::supervisor::snapshot::{State, UnitSnapshot};
+use anstyle::Style;
+use std::time::Duration;
+
+/// Columns of the table before the details.
+const COLUMNS: [&str; 5] = ["UNIT", "STATE", "PID", "SINCE", "RESTARTS"];
+/// The details have a column of their own only if it gets at least so many characters.
+const DETAIL_MIN: usize = 30;
+/// Lines of details of one unit at most; `--output json` has all of it.
+const DETAIL_LINES_MAX: usize = 4;
+
+/// The whole answer for people. `width` is that of the terminal; `None` = no terminal, nothing is wrapped.
+pub fn render(status: &StatusReply, width: Option<usize>) -> String {
+    let mut text = headline(status);
+    let rows: Vec<Row> = status.units.iter().map(|unit| Row::of(unit, status.runner.now)).collect();
+    text.push_str(&table(&rows, width));
+    text
+}
+
+/// `tenon 0.1.0, pid 1, up 5m 3s, role prefill, profile a2`.
+fn headline(status: &StatusReply) -> String {
+    let runner = &status.runner;
+    let mut text = format!(
+        "tenon {}, pid {}, up {}",
+        runner.version,
+        runner.pid,
+        ago(Duration::from_secs_f64(runner.now.max(0.0)))
+    );
+    for (name, value) in [("role", &runner.role), ("profile", &runner.profile)] {
+        if let Some(value) = value {
+            text.push_str(&format!(", {name} {value}"));
+        }
+    }
+    if runner.shutting_down {
+        text.push_str(", shutting down");
+    }
+    styled(FAINT, &text) + "\n"
+}
+
+/// One unit's line.
+struct Row {
+    cells: [String; 5],
+    state: State,
+    attention: bool,
+    detail: String,
+}
+
+impl Row {
+    fn of(unit: &UnitSnapshot, now: f64) -> Self {
+        let since = ago(Duration::from_secs_f64((now - unit.since).clamp(0.0, 1e12)));
+        let degraded = unit.degraded.is_some();
+        Self {
+            cells: [
+                unit.unit.clone(),
+                unit.state.word().to_owned(),
+                unit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+                since,
+                unit.restarts.to_string(),
+            ],
+            state: unit.state,
+            attention: degraded || (unit.desired_up && unit.state == State::Inactive),
+            detail: details(unit, now),
+        }
+    }
+
+    fn state_style(&self) -> Style {
+        match self.state {
+            State::Ready | State::Finished if !self.attention => GOOD,
+            State::Ready | State::Finished | State::Inactive if self.attention => WARNING,
+            State::Failed | State::Unhealthy | State::Backoff => BAD,
+            State::Waiting | State::Preparing | State::Starting | State::Stopping => BUSY,
+            State::Ready | State::Finished | State::Inactive | State::Skipped => FAINT,
+        }
+    }
+}
+
+/// Everything that is worth a word, the most pressing first.
+fn details(unit: &UnitSnapshot, now: f64) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(degraded) = &unit.degraded {
+        parts.push(format!("degraded: {degraded}"));
+    }
+    if let Some(detail) = &unit.detail {
+        parts.push(detail.clone());
+    }
+    if let (State::Backoff, Some(at)) = (unit.state, unit.retry_at)
+        && unit.detail.is_none()
+    {
+        parts.push(format!("next start in {}", ago(Duration::from_secs_f64((at - now).clamp(0.0, 1e12)))));
+    }
+    if unit.detail.is_none()
+        && matches!(
+            unit.state,
+            State::Inactive | State::Failed | State::Unhealthy | State::Stopping | State::Skipped
+        )
+    {
+        parts.push(unit.cause.clone());
+    }
+    if let Some(exit) = &unit.last_exit
+        && !parts.iter().any(|part| part.contains(exit.as_str()))
+    {
+        parts.push(format!("last exit: {exit}"));
+    }
+    if !unit.desired_up && unit.state != State::Inactive && unit.state != State::Skipped {
+        parts.push("wanted down".to_owned());
+    }
+    if let Some(says) = &unit.says {
+        parts.push(format!("says: {says}"));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}
+
+fn table(rows: &[Row], width: Option<usize>) -> String {
+    let mut widths = COLUMNS.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(&row.cells) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let before: usize = widths.iter().map(|width| width + 2).sum();
+    // Where there is no room beside the table, the details go below their unit.
+    let room = width.map(|width| width.saturating_sub(before));
+    let beside = room.is_none_or(|room| room >= DETAIL_MIN);
+    let detail_width = if beside { room } else { width.map(|width| width.saturating_sub(4)) };
+
+    let mut text = String::new();
+    let mut heading: String =
+        COLUMNS.iter().zip(widths).map(|(name, width)| format!("{name:<width$}  ")).collect();
+    if beside && rows.iter().any(|row| !row.detail.is_empty()) {
+        heading.push_str("DETAIL");
+    }
+    text.push_str(&styled(HEADING, heading.trim_end()));
+    text.push('\n');
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count() + 2);
+            let cell = if column == 1 { styled(row.state_style(), cell) } else { cell.clone() };
+            line.push_str(&cell);
+            line.push_str(&padding);
+        }
+        let indent = if beside { before } else { 4 };
+        for (at, piece) in wrap(&row.detail, detail_width).into_iter().enumerate() {
+            if !beside || at > 0 {
+                text.push_str(line.trim_end());
+                text.push('\n');
+                line = " ".repeat(indent);
+            }
+            line.push_str(&piece);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Words in lines of at most `width` characters; a longer word is cut. No lines for no words.
+fn wrap(words: &str, width: Option<usize>) -> Vec<String> {
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let Some(width) = width.map(|width| width.max(8)) else {
+        return vec![words.replace(['\n', '\r'], " ")];
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        let mut rest: Vec<char> = word.chars().collect();
+        if let Some(line) = lines.last_mut()
+            && line.chars().count() + 1 + rest.len() <= width
+        {
+            line.push(' ');
+            line.extend(rest);
+            continue;
+        }
+        while rest.len() > width {
+            let tail = rest.split_off(width);
+            lines.push(rest.into_iter().collect());
+            rest = tail;
+        }
+        lines.push(rest.into_iter().collect());
+    }
+    if lines.len() > DETAIL_LINES_MAX {
+        lines.truncate(DETAIL_LINES_MAX);
+        if let Some(last) = lines.last_mut() {
+            *last = last.chars().take(width - 1).collect::<String>() + "…";
+        }
+    }
+    lines
+}
+
+/// A span in at most two units: `850ms`, `12s`, `3m 12s`, `2h 5m`, `3d 4h`.
+pub fn ago(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let two = |big: u64, big_unit: &str, small: u64, small_unit: &str| {
+        if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit} {small}{small_unit}") }
+    };
+    match seconds {
+        0 => format!("{}ms", span.as_millis()),
+        1..60 => format!("{seconds}s"),
+        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
+        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::RunnerInfo;
+    use snapbox::{assert_data_eq, str};
+
+    fn unit(name: &str, state: State) -> UnitSnapshot {
+        UnitSnapshot {
+            unit: name.to_owned(),
+            kind: "service".to_owned(),
+            desired_up: true,
+            state,
+            detail: None,
+            degraded: None,
+            cause: "start requested".to_owned(),
+            pid: None,
+            since: 0.0,
+            restarts: 0,
+            starts: 1,
+            last_exit: None,
+            says: None,
+            retry_at: None,
+            waits_for: Vec::new(),
+        }
+    }
+
+    fn node() -> StatusReply {
+        let runner = RunnerInfo {
+            version: "0.1.0".to_owned(),
+            pid: 1,
+            now: 3723.0,
+            role: Some("prefill".to_owned()),
+            ..RunnerInfo::default()
+        };
+        let units = vec![
+            UnitSnapshot { pid: Some(4711), since: 3600.0, ..unit("pool-master", State::Ready) },
+            UnitSnapshot {
+                pid: Some(4712),
+                degraded: Some("http 503 with code 2".to_owned()),
+                restarts: 3,
+                last_exit: Some("killed by SIGKILL".to_owned()),
+                ..unit("pool-store", State::Ready)
+            },
+            UnitSnapshot {
+                retry_at: Some(3727.0),
+                last_exit: Some("exited with 1".to_owned()),
+                restarts: 12,
+                since: 3721.0,
+                ..unit("engine@0", State::Backoff)
+            },
+            UnitSnapshot {
+                detail: Some("on engine@0 (needs, until ready)".to_owned()),
+                waits_for: vec!["engine@0".to_owned()],
+                ..unit("proxy", State::Waiting)
+            },
+            UnitSnapshot {
+                desired_up: false,
+                cause: "stop requested".to_owned(),
+                ..unit("old", State::Inactive)
+            },
+        ];
+        StatusReply { runner, units }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn at_120_columns_the_details_stand_beside_the_table() {
+        assert_data_eq!(
+            plain(&render(&node(), Some(120))),
+            str![[r#"
+tenon 0.1.0, pid 1, up 1h 2m, role prefill
+UNIT         STATE     PID   SINCE  RESTARTS  DETAIL
+pool-master  ready     4711  2m 3s  0
+pool-store   ready     4712  1h 2m  3         degraded: http 503 with code 2; last exit: killed by SIGKILL
+engine@0     backoff   -     2s     12        next start in 4s; last exit: exited with 1
+proxy        waiting   -     1h 2m  0         on engine@0 (needs, until ready)
+old          inactive  -     1h 2m  0         stop requested
+
+"#]]
+        );
+    }
+
+    #[test]
+    fn at_80_columns_long_details_wrap_in_their_column() {
+        assert_data_eq!(
+            plain(&render(&node(), Some(80))),
+            str![[r#"
+tenon 0.1.0, pid 1, up 1h 2m, role prefill
+UNIT         STATE     PID   SINCE  RESTARTS  DETAIL
+pool-master  ready     4711  2m 3s  0
+pool-store   ready     4712  1h 2m  3         degraded: http 503 with code 2;
+                                              last exit: killed by SIGKILL
+engine@0     backoff   -     2s     12        next start in 4s; last exit:
+                                              exited with 1
+proxy        waiting   -     1h 2m  0         on engine@0 (needs, until ready)
+old          inactive  -     1h 2m  0         stop requested
+
+"#]]
+        );
+    }
+
+    #[test]
+    fn where_there_is_no_room_beside_the_table_details_go_below() {
+        let mut status = node();
+        status.units.drain(..1);
+        status.units.drain(1..);
+        assert_data_eq!(
+            plain(&render(&status, Some(60))),
+            str![[r#"
+tenon 0.1.0, pid 1, up 1h 2m, role prefill
+UNIT        STATE  PID   SINCE  RESTARTS
+pool-store  ready  4712  1h 2m  3
+    degraded: http 503 with code 2; last exit: killed by
+    SIGKILL
+
+"#]]
+        );
+    }
+
+    #[test]
+    fn every_line_fits_the_width_and_colour_changes_no_column() {
+        let mut status = node();
+        status.units[0].says = Some("x".repeat(300));
+        for width in [40, 80, 120] {
+            for line in plain(&render(&status, Some(width))).lines().skip(1) {
+                assert!(line.chars().count() <= width.max(46), "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn spans_have_at_most_two_units() {
+        let check = |seconds: u64, expected: &str| assert_eq!(ago(Duration::from_secs(seconds)), expected);
+        assert_eq!(ago(Duration::from_millis(850)), "850ms");
+        check(12, "12s");
+        check(60, "1m");
+        check(192, "3m 12s");
+        check(7500, "2h 5m");
+        check(273_600, "3d 4h");
+    }
+}
