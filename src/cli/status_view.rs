@@ -6,12 +6,12 @@ use crate::supervisor::snapshot::{State, UnitSnapshot};
 use anstyle::Style;
 use std::time::Duration;
 
-/// Columns of the table before the details.
-const COLUMNS: [&str; 5] = ["UNIT", "STATE", "PID", "SINCE", "RESTARTS"];
-/// The details have a column of their own only if it gets at least so many characters.
-const DETAIL_MIN: usize = 30;
-/// Lines of details of one unit at most; `--output json` has all of it.
-const DETAIL_LINES_MAX: usize = 4;
+/// Columns of the table before the state.
+const COLUMNS: [&str; 4] = ["UNIT", "PID", "SINCE", "RESTARTS"];
+/// The state stands beside the others only if it gets at least so many characters; else it goes below.
+const STATE_MIN: usize = 30;
+/// Lines about one unit's state at most; `--output json` has all of it.
+const STATE_LINES_MAX: usize = 4;
 
 /// The whole answer for people. `width` is that of the terminal; `None` = no terminal, nothing is wrapped.
 pub fn render(status: &StatusReply, width: Option<usize>) -> String {
@@ -43,76 +43,80 @@ fn headline(status: &StatusReply) -> String {
 
 /// One unit's line.
 struct Row {
-    cells: [String; 5],
-    state: State,
-    attention: bool,
-    detail: String,
+    cells: [String; 4],
+    style: Style,
+    state: String,
 }
 
 impl Row {
     fn of(unit: &UnitSnapshot, now: f64) -> Self {
-        let since = ago(Duration::from_secs_f64((now - unit.since).clamp(0.0, 1e12)));
-        let degraded = unit.degraded.is_some();
         Self {
             cells: [
                 unit.unit.clone(),
-                unit.state.word().to_owned(),
                 unit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
-                since,
+                seconds(now - unit.since),
                 unit.restarts.to_string(),
             ],
-            state: unit.state,
-            attention: degraded || (unit.desired_up && unit.state == State::Inactive),
-            detail: details(unit, now),
-        }
-    }
-
-    fn state_style(&self) -> Style {
-        match self.state {
-            State::Ready | State::Finished if !self.attention => GOOD,
-            State::Ready | State::Finished | State::Inactive if self.attention => WARNING,
-            State::Failed | State::Unhealthy | State::Backoff => BAD,
-            State::Waiting | State::Preparing | State::Starting | State::Stopping => BUSY,
-            State::Ready | State::Finished | State::Inactive | State::Skipped => FAINT,
+            style: style(unit),
+            state: words(unit, now),
         }
     }
 }
 
-/// Everything that is worth a word, the most pressing first.
-fn details(unit: &UnitSnapshot, now: f64) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    if let Some(degraded) = &unit.degraded {
-        parts.push(format!("degraded: {degraded}"));
+/// The colour of the state's word; the word itself says the same.
+fn style(unit: &UnitSnapshot) -> Style {
+    match unit.state {
+        State::Ready if unit.degraded.is_some() => WARNING,
+        State::Ready | State::Finished => GOOD,
+        State::Failed | State::Unhealthy | State::Backoff => BAD,
+        State::Waiting | State::Preparing | State::Starting | State::Stopping => BUSY,
+        State::Inactive if unit.desired_up => WARNING,
+        State::Inactive | State::Skipped => FAINT,
     }
-    if let Some(detail) = &unit.detail {
-        parts.push(detail.clone());
-    }
-    if let (State::Backoff, Some(at)) = (unit.state, unit.retry_at)
-        && unit.detail.is_none()
-    {
-        parts.push(format!("next start in {}", ago(Duration::from_secs_f64((at - now).clamp(0.0, 1e12)))));
-    }
-    if unit.detail.is_none()
-        && matches!(
-            unit.state,
-            State::Inactive | State::Failed | State::Unhealthy | State::Stopping | State::Skipped
-        )
-    {
-        parts.push(unit.cause.clone());
+}
+
+/// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`: the state, and all that is worth a word.
+fn words(unit: &UnitSnapshot, now: f64) -> String {
+    let next_start = match (unit.state, unit.retry_at) {
+        (State::Backoff, Some(at)) => Some(format!("next start in {}", seconds(at - now))),
+        _ => None,
+    };
+    let cause = match unit.state {
+        State::Inactive | State::Failed | State::Unhealthy | State::Stopping | State::Skipped => {
+            Some(unit.cause.clone())
+        }
+        State::Waiting
+        | State::Preparing
+        | State::Starting
+        | State::Ready
+        | State::Backoff
+        | State::Finished => None,
+    };
+    let degraded = unit.degraded.as_ref().map(|why| format!("degraded: {why}"));
+    let detail =
+        degraded.or_else(|| unit.detail.clone()).or(next_start).or(cause).filter(|text| !text.is_empty());
+
+    let mut text = unit.state.word().to_owned();
+    if let Some(detail) = &detail {
+        text.push_str(&format!(" ({detail})"));
     }
     if let Some(exit) = &unit.last_exit
-        && !parts.iter().any(|part| part.contains(exit.as_str()))
+        && !detail.is_some_and(|detail| detail.contains(exit.as_str()))
     {
-        parts.push(format!("last exit: {exit}"));
+        text.push_str(&format!("; last exit: {exit}"));
     }
-    if !unit.desired_up && unit.state != State::Inactive && unit.state != State::Skipped {
-        parts.push("wanted down".to_owned());
+    if !unit.desired_up && !matches!(unit.state, State::Inactive | State::Skipped | State::Stopping) {
+        text.push_str("; wanted down");
     }
-    if let Some(says) = &unit.says {
-        parts.push(format!("says: {says}"));
+    if let Some(says) = unit.says.as_ref().filter(|says| !says.is_empty()) {
+        text.push_str(&format!("; says: {says}"));
     }
-    parts.retain(|part| !part.is_empty());
-    parts.join("; ")
+    text
+}
+
+/// A number of seconds, for people.
+fn seconds(span: f64) -> String {
+    ago(Duration::from_secs_f64(span.clamp(0.0, 1e12)))
 }
 
 fn table(rows: &[Row], width: Option<usize>) -> String {
@@ -123,35 +127,31 @@ fn table(rows: &[Row], width: Option<usize>) -> String {
         }
     }
     let before: usize = widths.iter().map(|width| width + 2).sum();
-    // Where there is no room beside the table, the details go below their unit.
+    // Where there is no room beside the other columns, the state goes below its unit.
     let room = width.map(|width| width.saturating_sub(before));
-    let beside = room.is_none_or(|room| room >= DETAIL_MIN);
-    let detail_width = if beside { room } else { width.map(|width| width.saturating_sub(4)) };
+    let beside = room.is_none_or(|room| room >= STATE_MIN);
+    let state_width = if beside { room } else { width.map(|width| width.saturating_sub(4)) };
+    let indent = " ".repeat(if beside { before } else { 4 });
 
-    let mut text = String::new();
     let mut heading: String =
         COLUMNS.iter().zip(widths).map(|(name, width)| format!("{name:<width$}  ")).collect();
-    if beside && rows.iter().any(|row| !row.detail.is_empty()) {
-        heading.push_str("DETAIL");
+    if beside {
+        heading.push_str("STATE");
     }
-    text.push_str(&styled(HEADING, heading.trim_end()));
-    text.push('\n');
+    let mut text = styled(HEADING, heading.trim_end()) + "\n";
     for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
-            let padding = " ".repeat(width - cell.chars().count() + 2);
-            let cell = if column == 1 { styled(row.state_style(), cell) } else { cell.clone() };
-            line.push_str(&cell);
-            line.push_str(&padding);
-        }
-        let indent = if beside { before } else { 4 };
-        for (at, piece) in wrap(&row.detail, detail_width).into_iter().enumerate() {
+        let mut line: String =
+            row.cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        for (at, piece) in wrap(&row.state, state_width).iter().enumerate() {
             if !beside || at > 0 {
                 text.push_str(line.trim_end());
                 text.push('\n');
-                line = " ".repeat(indent);
+                line.clone_from(&indent);
             }
-            line.push_str(&piece);
+            // The first word is the state.
+            let word = if at == 0 { piece.split(' ').next().unwrap_or_default() } else { "" };
+            line.push_str(&styled(row.style, word));
+            line.push_str(piece.get(word.len()..).unwrap_or_default());
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -184,8 +184,8 @@ fn wrap(words: &str, width: Option<usize>) -> Vec<String> {
         }
         lines.push(rest.into_iter().collect());
     }
-    if lines.len() > DETAIL_LINES_MAX {
-        lines.truncate(DETAIL_LINES_MAX);
+    if lines.len() > STATE_LINES_MAX {
+        lines.truncate(STATE_LINES_MAX);
         if let Some(last) = lines.last_mut() {
             *last = last.chars().take(width - 1).collect::<String>() + "…";
         }
@@ -259,7 +259,7 @@ mod tests {
                 ..unit("engine@0", State::Backoff)
             },
             UnitSnapshot {
-                detail: Some("on engine@0 (needs, until ready)".to_owned()),
+                detail: Some("on engine@0: backoff".to_owned()),
                 waits_for: vec!["engine@0".to_owned()],
                 ..unit("proxy", State::Waiting)
             },
@@ -277,54 +277,54 @@ mod tests {
     }
 
     #[test]
-    fn at_120_columns_the_details_stand_beside_the_table() {
+    fn at_120_columns_the_state_stands_beside_the_others() {
         assert_data_eq!(
             plain(&render(&node(), Some(120))),
             str![[r#"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
-UNIT         STATE     PID   SINCE  RESTARTS  DETAIL
-pool-master  ready     4711  2m 3s  0
-pool-store   ready     4712  1h 2m  3         degraded: http 503 with code 2; last exit: killed by SIGKILL
-engine@0     backoff   -     2s     12        next start in 4s; last exit: exited with 1
-proxy        waiting   -     1h 2m  0         on engine@0 (needs, until ready)
-old          inactive  -     1h 2m  0         stop requested
+UNIT         PID   SINCE  RESTARTS  STATE
+pool-master  4711  2m 3s  0         ready
+pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last exit: killed by SIGKILL
+engine@0     -     2s     12        backoff (next start in 4s); last exit: exited with 1
+proxy        -     1h 2m  0         waiting (on engine@0: backoff)
+old          -     1h 2m  0         inactive (stop requested)
 
 "#]]
         );
     }
 
     #[test]
-    fn at_80_columns_long_details_wrap_in_their_column() {
+    fn at_80_columns_long_states_wrap_in_their_column() {
         assert_data_eq!(
             plain(&render(&node(), Some(80))),
             str![[r#"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
-UNIT         STATE     PID   SINCE  RESTARTS  DETAIL
-pool-master  ready     4711  2m 3s  0
-pool-store   ready     4712  1h 2m  3         degraded: http 503 with code 2;
-                                              last exit: killed by SIGKILL
-engine@0     backoff   -     2s     12        next start in 4s; last exit:
-                                              exited with 1
-proxy        waiting   -     1h 2m  0         on engine@0 (needs, until ready)
-old          inactive  -     1h 2m  0         stop requested
+UNIT         PID   SINCE  RESTARTS  STATE
+pool-master  4711  2m 3s  0         ready
+pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last
+                                    exit: killed by SIGKILL
+engine@0     -     2s     12        backoff (next start in 4s); last exit:
+                                    exited with 1
+proxy        -     1h 2m  0         waiting (on engine@0: backoff)
+old          -     1h 2m  0         inactive (stop requested)
 
 "#]]
         );
     }
 
     #[test]
-    fn where_there_is_no_room_beside_the_table_details_go_below() {
+    fn where_there_is_no_room_beside_the_others_the_state_goes_below() {
         let mut status = node();
         status.units.drain(..1);
         status.units.drain(1..);
         assert_data_eq!(
-            plain(&render(&status, Some(60))),
+            plain(&render(&status, Some(50))),
             str![[r#"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
-UNIT        STATE  PID   SINCE  RESTARTS
-pool-store  ready  4712  1h 2m  3
-    degraded: http 503 with code 2; last exit: killed by
-    SIGKILL
+UNIT        PID   SINCE  RESTARTS
+pool-store  4712  1h 2m  3
+    ready (degraded: http 503 with code 2); last
+    exit: killed by SIGKILL
 
 "#]]
         );
