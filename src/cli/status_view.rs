@@ -16,7 +16,7 @@ const STATE_LINES_MAX: usize = 4;
 /// The whole answer for people. `width` is that of the terminal; `None` = no terminal, nothing is wrapped.
 pub fn render(status: &StatusReply, width: Option<usize>) -> String {
     let mut text = headline(status);
-    let rows: Vec<Row> = status.units.iter().map(|unit| Row::of(unit, status.runner.now)).collect();
+    let rows: Vec<Row> = status.units.iter().map(|unit| Row::of(unit, status)).collect();
     text.push_str(&table(&rows, width));
     text
 }
@@ -46,11 +46,16 @@ struct Row {
     cells: [String; 4],
     style: Style,
     state: String,
+    /// Lines of `[info]`.
+    info: Vec<String>,
 }
 
 impl Row {
-    fn of(unit: &UnitSnapshot, now: f64) -> Self {
+    fn of(unit: &UnitSnapshot, status: &StatusReply) -> Self {
+        let now = status.runner.now;
+        let own = status.info.iter().filter(|line| line.unit == unit.unit);
         Self {
+            info: own.map(|line| format!("{}: {}", line.name, line.value)).collect(),
             cells: [
                 unit.unit.clone(),
                 unit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
@@ -111,7 +116,10 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
     if let Some(says) = unit.says.as_ref().filter(|says| !says.is_empty()) {
         text.push_str(&format!("; says: {says}"));
     }
-    text
+    // Parts of it are a unit's own words: they must not steer the terminal.
+    text.chars()
+        .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
+        .collect()
 }
 
 /// A number of seconds, for people.
@@ -149,12 +157,17 @@ fn table(rows: &[Row], width: Option<usize>) -> String {
                 line.clone_from(&indent);
             }
             // The first word is the state.
-            let word = if at == 0 { piece.split(' ').next().unwrap_or_default() } else { "" };
+            let word = if at == 0 { piece.split([' ', ';']).next().unwrap_or_default() } else { "" };
             line.push_str(&styled(row.style, word));
             line.push_str(piece.get(word.len()..).unwrap_or_default());
         }
         text.push_str(line.trim_end());
         text.push('\n');
+        for line in row.info.iter().flat_map(|info| wrap(info, state_width)) {
+            text.push_str(&indent);
+            text.push_str(&styled(FAINT, &line));
+            text.push('\n');
+        }
     }
     text
 }
@@ -212,6 +225,7 @@ pub fn ago(span: Duration) -> String {
 mod tests {
     use super::*;
     use crate::control::RunnerInfo;
+    use crate::control::message::InfoLine;
     use snapbox::{assert_data_eq, str};
 
     fn unit(name: &str, state: State) -> UnitSnapshot {
@@ -269,7 +283,9 @@ mod tests {
                 ..unit("old", State::Inactive)
             },
         ];
-        StatusReply { runner, units }
+        let info =
+            InfoLine { unit: "pool-store".to_owned(), name: "segment".to_owned(), value: "400GB".to_owned() };
+        StatusReply { runner, units, info: vec![info] }
     }
 
     fn plain(text: &str) -> String {
@@ -285,6 +301,7 @@ tenon 0.1.0, pid 1, up 1h 2m, role prefill
 UNIT         PID   SINCE  RESTARTS  STATE
 pool-master  4711  2m 3s  0         ready
 pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last exit: killed by SIGKILL
+                                    segment: 400GB
 engine@0     -     2s     12        backoff (next start in 4s); last exit: exited with 1
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
 old          -     1h 2m  0         inactive (stop requested)
@@ -303,6 +320,7 @@ UNIT         PID   SINCE  RESTARTS  STATE
 pool-master  4711  2m 3s  0         ready
 pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last
                                     exit: killed by SIGKILL
+                                    segment: 400GB
 engine@0     -     2s     12        backoff (next start in 4s); last exit:
                                     exited with 1
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
@@ -325,6 +343,7 @@ UNIT        PID   SINCE  RESTARTS
 pool-store  4712  1h 2m  3
     ready (degraded: http 503 with code 2); last
     exit: killed by SIGKILL
+    segment: 400GB
 
 "#]]
         );
@@ -339,6 +358,12 @@ pool-store  4712  1h 2m  3
                 assert!(line.chars().count() <= width.max(46), "{width}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_unit_says_does_not_steer_the_terminal() {
+        let says = UnitSnapshot { says: Some("\x1b[2Jhello".to_owned()), ..unit("x", State::Ready) };
+        assert_eq!(words(&says, 0.0), "ready; says: \u{fffd}[2Jhello");
     }
 
     #[test]
