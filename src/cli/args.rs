@@ -45,10 +45,10 @@ pub struct Global {
     pub facts: Option<PathBuf>,
     /// Set a parameter of a unit; may be given many times.
     #[arg(long, global = true, value_name = "UNIT.PARAM=VALUE", value_parser = parse_set)]
-    pub set: Vec<Setting>,
+    pub set: Vec<String>,
     /// Set a variable for every unit; may be given many times.
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = parse_env)]
-    pub env: Vec<(String, String)>,
+    pub env: Vec<String>,
     /// The runner's control socket (default: `control` in the run directory).
     #[arg(long, global = true, value_name = "PATH", env = "TENON_SOCKET", hide_env_values = true)]
     #[arg(value_hint = ValueHint::FilePath)]
@@ -65,17 +65,6 @@ pub enum Format {
     Text,
     /// For programs.
     Json,
-}
-
-/// `--set UNIT.PARAM=VALUE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// The unit, template, settings unit, or `profile`.
-    pub unit: String,
-    /// Its parameter.
-    pub param: String,
-    /// The value as written.
-    pub value: String,
 }
 
 /// What to do.
@@ -389,21 +378,18 @@ pub struct ManArgs {
     pub into: Option<PathBuf>,
 }
 
-/// `UNIT.PARAM=VALUE`. Unit names hold no point, so the first one ends it.
-fn parse_set(text: &str) -> Result<Setting, String> {
+/// `UNIT.PARAM=VALUE`; it is taken apart where the names are known.
+fn parse_set(text: &str) -> Result<String, String> {
     let wanted = "expected UNIT.PARAM=VALUE, for example `store.port=8800`";
-    let (target, value) = text.split_once('=').ok_or(wanted)?;
+    let (target, _) = text.split_once('=').ok_or(wanted)?;
     let (unit, param) = target.split_once('.').ok_or(wanted)?;
-    if unit.is_empty() || param.is_empty() {
-        return Err(wanted.to_owned());
-    }
-    Ok(Setting { unit: unit.to_owned(), param: param.to_owned(), value: value.to_owned() })
+    if unit.is_empty() || param.is_empty() { Err(wanted.to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// `NAME=VALUE`.
-fn parse_env(text: &str) -> Result<(String, String), String> {
+fn parse_env(text: &str) -> Result<String, String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
         Some(_) | None => Err("expected NAME=VALUE".to_owned()),
     }
 }
