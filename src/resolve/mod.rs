@@ -1,14 +1,62 @@
 //! Trees → [`UnitGraph`]: search path, drop-ins, templates, roles, parameters, layers; edges; cycles; lints across
 //! files. Every value knows its origin.
 //!
+//! Broken input is normal input: [`resolve`] always gives a graph, and the diagnostics of all files at once. Whoever
+//! goes on with the graph first asks [`has_errors`](crate::diagnostic::has_errors).
+//!
 //! Must not know: clock, `/proc`, the filesystem (file texts are given).
 
 use crate::config::tree::{Layer, Node};
-use crate::diagnostic::Span;
+use crate::diagnostic::{Level, Span};
 use crate::expr::Value;
 use crate::plan::policy::{EdgeKind, UnitName, Until};
 use indexmap::IndexMap;
 use std::time::Duration;
+
+/// What the caller chose beside the files. Every text may be empty: then the node file decides.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `--profile`: a name, an alias, `auto`.
+    pub profile: Option<String>,
+    /// `--role`, else `TENON_ROLE`.
+    pub role: Option<String>,
+    /// Each `--set UNIT.PARAM=VALUE`, as given.
+    pub sets: Vec<String>,
+    /// Each `--env NAME=VALUE`, as given.
+    pub env: Vec<String>,
+    /// Units named on the command line; empty = the node file's `run`.
+    pub units: Vec<String>,
+    /// Where `dirs.*` are.
+    pub dirs: Dirs,
+}
+
+/// The folders that `dirs.run`, `dirs.log` and `dirs.state` name. `dirs.unit` is `RUN/units/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    /// Gone after a boot.
+    pub run: String,
+    /// Logs.
+    pub log: String,
+    /// Kept.
+    pub state: String,
+}
+
+impl Default for Dirs {
+    fn default() -> Self {
+        Self {
+            run: "/run/tenon".to_owned(),
+            log: "/var/log/tenon".to_owned(),
+            state: "/var/lib/tenon".to_owned(),
+        }
+    }
+}
+
+impl Dirs {
+    /// The own folder of a unit, `dirs.unit`.
+    pub fn unit(&self, name: &str) -> String {
+        format!("{}/units/{name}", self.run)
+    }
+}
 
 /// Every unit of a node, merged, with parameters and edges; templates not yet evaluated.
 #[derive(Debug, Clone, Default)]
