@@ -3,14 +3,45 @@
 //! A strict, total, side-effect-free subset of Jinja expressions. No loops, no assignment, no I/O; every
 //! evaluation ends, and its size is bounded. Names, filters, tests and arguments are checked before anything runs.
 //!
+//! # In short
+//!
+//! ```text
+//! Template::parse("http://{{ host }}/")?   a string of a file; text outside {{ }} stays byte for byte
+//!     .check(&names) -> Vec<Problem>       every unknown name, filter, test, argument, at its exact bytes
+//!     .render(&scope) -> Value             one lone {{ }} keeps its type; nothing inside text is an error
+//!     .reads() -> Vec<Read>                which env.X, param.X, … it mentions
+//!     .is_plain()                          no {{ }} at all
+//! Expr::parse("param.mode == 'x'")?        a bare expression: when, test, same
+//!     .check(&names) .eval(&scope) .reads()
+//!     .holds(&scope) -> Option<bool>       as a condition; None = not known in this run
+//! Each::parse("d in unit.devices")?        the each of a repeated list element: name, list
+//! Locals, LocalNames                       a Scope or Names with each variables and loop.index on top
+//! size, port_range, version, duration, address, words      the texts that values are made of
+//! ```
+//!
+//! All ranges are bytes of the decoded string given to `parse`; mapping them into a file is the caller's work.
+//!
+//! # Nothing and unknown
+//!
+//! [`Value::Nothing`] is a value that is not there (an absent variable). [`Value::Unknown`] is one that this run
+//! may not ask for (`check` reads files only): whatever depends on it is unknown too, and a result that is known
+//! although something was unknown holds for every value it might have had.
+//!
 //! Must not touch the filesystem, the environment or other files: values come from a [`Scope`].
 
+mod ast;
+mod each;
+mod local;
+mod template;
 mod value;
 
+pub use ast::{Expr, Read};
+pub use each::Each;
+pub use local::{LocalNames, Locals};
+pub use template::Template;
 pub use value::{Handle, Value};
 
 use std::ops::Range;
-
 /// A problem in an expression, at bytes of the *decoded* string the template was parsed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
