@@ -6,7 +6,12 @@
 //!
 //! Must not know: clock, `/proc`, the filesystem (file texts are given).
 
+mod names;
+pub mod params;
 mod scope;
+pub mod select;
+mod sites;
+pub mod values;
 mod world;
 
 pub use scope::{EnvSource, UnitScope};
