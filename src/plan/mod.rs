@@ -3,8 +3,10 @@
 //! `policy` is all the supervisor may see, `exec` all the shell needs. Must not spawn, read `/proc` or the
 //! environment (they are given).
 
+mod env;
 pub mod exec;
 pub mod policy;
+mod words;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;

@@ -1,0 +1,5 @@
+//! The environment of a unit.
+
+mod dotenv;
+mod json;
+mod pathlist;
