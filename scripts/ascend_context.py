@@ -23,13 +23,18 @@ def say(words):
     print(f"{PREFIX} {words}", file=sys.stderr, flush=True)
 
 
+def expect_zero(call, code):
+    """The runtime answers 0 for success."""
+    if code:
+        raise RuntimeError(f"{call} answered {code}")
+
+
 def set_device(device):
     """Initialise the runtime and make a context on `device`, in this process."""
     import acl  # pyACL, part of CANN; not a package of the index
 
-    for step, code in (("acl.init", acl.init()), (f"acl.rt.set_device({device})", acl.rt.set_device(device))):
-        if code:
-            raise RuntimeError(f"{step} answered {code}")
+    expect_zero("acl.init()", acl.init())
+    expect_zero(f"acl.rt.set_device({device})", acl.rt.set_device(device))
     say(f"device {device} is set in process {os.getpid()}")
 
 
