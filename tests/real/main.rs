@@ -17,3 +17,4 @@ mod node;
 mod order;
 mod quiet;
 mod refused;
+mod tour;
