@@ -13,7 +13,8 @@ struct Step {
 
 /// Files (`toml` blocks that begin with `# NAME.toml`) and steps of the section `## A two-minute tour`.
 fn read_tour(page: &str) -> (Vec<(String, String)>, Vec<Step>) {
-    let section = page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour");
+    let section =
+        page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour");
     let (mut files, mut steps) = (Vec::new(), Vec::<Step>::new());
     let mut blocks = section.split("```");
     blocks.next();
@@ -21,7 +22,8 @@ fn read_tour(page: &str) -> (Vec<(String, String)>, Vec<Step>) {
         let (language, text) = block.split_once('\n').expect("a block has lines");
         match language {
             "toml" => {
-                let name = text.lines().next().and_then(|line| line.strip_prefix("# ")).expect("`# NAME.toml`");
+                let name =
+                    text.lines().next().and_then(|line| line.strip_prefix("# ")).expect("`# NAME.toml`");
                 files.push((name.to_owned(), text.to_owned()));
             }
             "console" => {
@@ -43,15 +45,15 @@ fn read_tour(page: &str) -> (Vec<(String, String)>, Vec<Step>) {
 /// Numbers, times and the width of columns differ from run to run.
 fn normal(line: &str) -> String {
     let mut text = String::new();
-    let mut in_number = false;
+    let mut inside = false;
     for c in line.chars() {
-        let is_number = c.is_ascii_digit() || (in_number && c == '.');
-        if is_number && !in_number {
+        let digit = c.is_ascii_digit() || (inside && c == '.');
+        if digit && !inside {
             text.push('N');
-        } else if !is_number {
+        } else if !digit {
             text.push(c);
         }
-        in_number = is_number;
+        inside = digit;
     }
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("Nms", "Ns").replace("─", "-")
 }
@@ -81,7 +83,10 @@ fn the_readmes_tour_prints_what_it_shows() {
         .env_clear()
         .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
         .envs([("HOME", folder.path()), ("RUNTIME_DIRECTORY", &folder.path().join("run"))])
-        .envs([("LOGS_DIRECTORY", folder.path().join("log")), ("STATE_DIRECTORY", folder.path().join("state"))])
+        .envs([
+            ("LOGS_DIRECTORY", folder.path().join("log")),
+            ("STATE_DIRECTORY", folder.path().join("state")),
+        ])
         .stdin(Stdio::null())
         .output()
         .unwrap();
