@@ -189,6 +189,7 @@ pub struct EnvArgs {
     pub unit: String,
     /// Show where each value is from, losers included; of one variable if it is named.
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "how clap says: not given, given, given with a value")]
     pub why: Option<Option<String>>,
 }
 

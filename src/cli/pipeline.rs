@@ -16,21 +16,19 @@ pub struct Context {
     pub output: Output,
 }
 
-impl Context {
-    /// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
-    pub fn run_dir(&self) -> PathBuf {
-        if let Some(dir) = systemd_dir("RUNTIME_DIRECTORY") {
-            return dir;
-        }
-        let own = std::env::var_os("XDG_RUNTIME_DIR")
-            .filter(|dir| !dir.is_empty() && !nix::unistd::geteuid().is_root());
-        own.map_or_else(|| PathBuf::from("/run/tenon"), |dir| Path::new(&dir).join("tenon"))
-    }
-}
-
 /// A directory that systemd has made for us; of several, the first.
 fn systemd_dir(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable)?;
     let first = value.to_str()?.split(':').next()?;
     (!first.is_empty()).then(|| PathBuf::from(first))
+}
+
+/// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
+pub fn run_dir() -> PathBuf {
+    if let Some(dir) = systemd_dir("RUNTIME_DIRECTORY") {
+        return dir;
+    }
+    let own = std::env::var_os("XDG_RUNTIME_DIR")
+        .filter(|dir| !dir.is_empty() && !nix::unistd::geteuid().is_root());
+    own.map_or_else(|| PathBuf::from("/run/tenon"), |dir| Path::new(&dir).join("tenon"))
 }

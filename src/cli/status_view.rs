@@ -4,6 +4,7 @@ use super::output::{BAD, BUSY, FAINT, GOOD, HEADING, WARNING, styled};
 use crate::control::message::StatusReply;
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use anstyle::Style;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Columns of the table before the state.
@@ -32,7 +33,7 @@ fn headline(status: &StatusReply) -> String {
     );
     for (name, value) in [("role", &runner.role), ("profile", &runner.profile)] {
         if let Some(value) = value {
-            text.push_str(&format!(", {name} {value}"));
+            let _ = write!(text, ", {name} {value}");
         }
     }
     if runner.shutting_down {
@@ -103,18 +104,18 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
 
     let mut text = unit.state.word().to_owned();
     if let Some(detail) = &detail {
-        text.push_str(&format!(" ({detail})"));
+        let _ = write!(text, " ({detail})");
     }
     if let Some(exit) = &unit.last_exit
         && !detail.is_some_and(|detail| detail.contains(exit.as_str()))
     {
-        text.push_str(&format!("; last exit: {exit}"));
+        let _ = write!(text, "; last exit: {exit}");
     }
     if !unit.desired_up && !matches!(unit.state, State::Inactive | State::Skipped | State::Stopping) {
         text.push_str("; wanted down");
     }
     if let Some(says) = unit.says.as_ref().filter(|says| !says.is_empty()) {
-        text.push_str(&format!("; says: {says}"));
+        let _ = write!(text, "; says: {says}");
     }
     // Parts of it are a unit's own words: they must not steer the terminal.
     text.chars()
@@ -296,7 +297,7 @@ mod tests {
     fn at_120_columns_the_state_stands_beside_the_others() {
         assert_data_eq!(
             plain(&render(&node(), Some(120))),
-            str![[r#"
+            str![[r"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
 UNIT         PID   SINCE  RESTARTS  STATE
 pool-master  4711  2m 3s  0         ready
@@ -306,7 +307,7 @@ engine@0     -     2s     12        backoff (next start in 4s); last exit: exite
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
 old          -     1h 2m  0         inactive (stop requested)
 
-"#]]
+"]]
         );
     }
 
@@ -314,7 +315,7 @@ old          -     1h 2m  0         inactive (stop requested)
     fn at_80_columns_long_states_wrap_in_their_column() {
         assert_data_eq!(
             plain(&render(&node(), Some(80))),
-            str![[r#"
+            str![[r"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
 UNIT         PID   SINCE  RESTARTS  STATE
 pool-master  4711  2m 3s  0         ready
@@ -326,7 +327,7 @@ engine@0     -     2s     12        backoff (next start in 4s); last exit:
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
 old          -     1h 2m  0         inactive (stop requested)
 
-"#]]
+"]]
         );
     }
 
@@ -337,7 +338,7 @@ old          -     1h 2m  0         inactive (stop requested)
         status.units.drain(1..);
         assert_data_eq!(
             plain(&render(&status, Some(50))),
-            str![[r#"
+            str![[r"
 tenon 0.1.0, pid 1, up 1h 2m, role prefill
 UNIT        PID   SINCE  RESTARTS
 pool-store  4712  1h 2m  3
@@ -345,7 +346,7 @@ pool-store  4712  1h 2m  3
     exit: killed by SIGKILL
     segment: 400GB
 
-"#]]
+"]]
         );
     }
 

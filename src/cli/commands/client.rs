@@ -1,7 +1,7 @@
 //! What verbs that talk to the runner share: where the socket is, and jobs with a time limit.
 
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::Context;
+use crate::cli::pipeline::{Context, run_dir};
 use crate::control::client::{Client, ClientError};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub fn connect(context: &Context) -> Result<Client, CliError> {
 
 /// `--socket`, or `control` in the run directory.
 pub fn socket_path(context: &Context) -> PathBuf {
-    context.global.socket.clone().unwrap_or_else(|| context.run_dir().join("control"))
+    context.global.socket.clone().unwrap_or_else(|| run_dir().join("control"))
 }
 
 /// Asks for a change and waits for its outcome.

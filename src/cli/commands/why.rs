@@ -7,6 +7,7 @@ use crate::cli::pipeline::Context;
 use crate::cli::status_view::ago;
 use crate::control::message::{StatusCall, StatusReply, UnitCall, WhyReply};
 use crate::supervisor::snapshot::WhyLink;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Runs the verb.
@@ -40,10 +41,10 @@ fn sentence(link: &WhyLink, now: f64) -> String {
     let since = ago(Duration::from_secs_f64((now - link.since).clamp(0.0, 1e12)));
     let mut text = format!("{} has been {} for {since}", link.unit, link.state.word());
     if let Some(detail) = &link.detail {
-        text.push_str(&format!(" ({detail})"));
+        let _ = write!(text, " ({detail})");
     }
     if !link.cause.is_empty() {
-        text.push_str(&format!(": {}", link.cause));
+        let _ = write!(text, ": {}", link.cause);
     }
     text
 }
@@ -70,12 +71,12 @@ mod tests {
         ];
         assert_data_eq!(
             render(&chain, 70.0),
-            str![[r#"
+            str![[r"
 proxy has been waiting for 1m (on engine@0): start requested
 └ engine@0 has been waiting for 1m (on master): start requested
   └ master has been backoff for 2s (next start in 4s): exited with 1
 
-"#]]
+"]]
         );
     }
 }
