@@ -49,7 +49,7 @@ pub struct Global {
     /// Set a variable for every unit; may be given many times.
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = parse_env)]
     pub env: Vec<String>,
-    /// The runner's control socket (default: `control` in the run directory).
+    /// The runner's control socket (default: `control.sock` in the run directory).
     #[arg(long, global = true, value_name = "PATH", env = "TENON_SOCKET", hide_env_values = true)]
     #[arg(value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,

@@ -142,15 +142,20 @@ fn table(rows: &[Row], width: Option<usize>) -> String {
     let state_width = if beside { room } else { width.map(|width| width.saturating_sub(4)) };
     let indent = " ".repeat(if beside { before } else { 4 });
 
-    let mut heading: String =
-        COLUMNS.iter().zip(widths).map(|(name, width)| format!("{name:<width$}  ")).collect();
+    let padded = |cells: [&str; 4]| {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        line
+    };
+    let mut heading = padded(COLUMNS);
     if beside {
         heading.push_str("STATE");
     }
     let mut text = styled(HEADING, heading.trim_end()) + "\n";
     for row in rows {
-        let mut line: String =
-            row.cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        let mut line = padded(row.cells.each_ref().map(String::as_str));
         for (at, piece) in wrap(&row.state, state_width).iter().enumerate() {
             if !beside || at > 0 {
                 text.push_str(line.trim_end());

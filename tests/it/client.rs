@@ -25,12 +25,12 @@ fn without_a_runner_every_client_verb_says_which_socket_and_how_to_start_one() {
         assert_eq!(answer.stdout, "");
         assert_data_eq!(
             answer.stderr,
-            str![[r#"
-error: no runner listens at HOME/run/control
+            str![[r"
+error: no runner listens at HOME/run/control.sock
 
 hint: start one with `tenon run`, or name its socket with `--socket PATH`
 
-"#]]
+"]]
         );
     }
 }
@@ -51,7 +51,7 @@ fn errors_are_json_where_json_was_asked_for() {
 #[test]
 fn a_socket_of_something_else_is_told_apart() {
     let env = TestEnv::new();
-    let path = env.path("run/control");
+    let path = env.path("run/control.sock");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let server = std::thread::spawn(move || {
         use std::io::{Read, Write};
@@ -67,12 +67,12 @@ fn a_socket_of_something_else_is_told_apart() {
     answer.code(8);
     assert_data_eq!(
         answer.stderr,
-        str![[r#"
+        str![[r"
 error: what listens there does not know the interface `dev.tenon.Runner`
 
 hint: is the socket that of a tenon runner?
 
-"#]]
+"]]
     );
 }
 

@@ -16,9 +16,9 @@ pub fn connect(context: &Context) -> Result<Client, CliError> {
     Ok(Client::connect(&socket_path(context))?)
 }
 
-/// `--socket`, or `control` in the run directory.
+/// `--socket`, or `control.sock` in the run directory.
 pub fn socket_path(context: &Context) -> PathBuf {
-    context.global.socket.clone().unwrap_or_else(|| run_dir().join("control"))
+    context.global.socket.clone().unwrap_or_else(|| run_dir().join("control.sock"))
 }
 
 /// Asks for a change and waits for its outcome.
