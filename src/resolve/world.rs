@@ -303,18 +303,31 @@ impl World {
     }
 
     fn already_reported(&self, message: &str) -> bool {
-        self.state.borrow().diagnostics.iter().any(|known| {
-            known.message == message || known.notes.iter().any(|note| note == message)
-        })
+        self.state
+            .borrow()
+            .diagnostics
+            .iter()
+            .any(|known| known.message == message || known.notes.iter().any(|note| note == message))
     }
 
     /// An invalid value: the fallback and one warning, or an error.
-    fn invalid(&self, file: FileId, name: &str, node: &Node, raw: &Value, why: &str) -> Result<Value, String> {
+    fn invalid(
+        &self,
+        file: FileId,
+        name: &str,
+        node: &Node,
+        raw: &Value,
+        why: &str,
+    ) -> Result<Value, String> {
         let Some(decl) = self.files.get(file).and_then(|file| file.decls.get(name)) else {
             return Err(why.to_owned());
         };
         let secret = decl.kind == super::params::ParamKind::Secret;
-        let shown = if secret { "this value".to_owned() } else { format!("`{}`", values::words(raw).trim_matches('"')) };
+        let shown = if secret {
+            "this value".to_owned()
+        } else {
+            format!("`{}`", values::words(raw).trim_matches('"'))
+        };
         let full = self.param_words(file, name);
         let context = format!("`{name}` is declared here as {}", decl.kind.word());
         if let Some(fallback) = decl.fallback.as_ref() {
@@ -349,7 +362,9 @@ impl World {
         let found = self.facts.as_ref().map(|facts| {
             let owners = self.profile.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
-            facts.get(owners.iter().map(String::as_str), name).map_or(Value::Nothing, |fact| fact.value.clone())
+            facts
+                .get(owners.iter().map(String::as_str), name)
+                .map_or(Value::Nothing, |fact| fact.value.clone())
         });
         let machine = found.unwrap_or(Value::Unknown);
         match self.node_facts.get(name) {
