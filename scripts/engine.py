@@ -240,7 +240,7 @@ class Pool:
 
     def leave(self):
         """Leaves the pool, or gives up on it after a bounded time."""
-        if self.sending.acquire(timeout=CLOSE_SECONDS):
+        if self.child.is_alive() and self.sending.acquire(timeout=CLOSE_SECONDS):
             self.pipe.send((0, "leave", "", b""))
         self.child.join(CLOSE_SECONDS)
         self.child.kill()
