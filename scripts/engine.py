@@ -11,12 +11,16 @@ Configuration, lowest first: the JSON file (--config, else MOONCAKE_CONFIG_PATH)
 MOONCAKE_TE_META_DATA_SERVER, MOONCAKE_PROTOCOL, MOONCAKE_DEVICE, MOONCAKE_LOCAL_HOSTNAME,
 MOONCAKE_GLOBAL_SEGMENT_SIZE and MOONCAKE_LOCAL_BUFFER_SIZE: as real engines read them, a variable beats the file.
 
-All calls into the pool are made by one thread, because a call blocks for many seconds while the master is away or
-hung. The threads that answer HTTP only hand in work and wait for a bounded time.
+The pool's client lives in a child process, as in real engines, and for a like reason: its `setup` blocks for seconds
+without letting any other Python thread run, and its calls block while the master is away or hangs. The threads that
+answer HTTP hand work to the child and wait for a bounded time.
 """
 
 import argparse
+import ctypes
+import itertools
 import json
+import multiprocessing
 import os
 import queue
 import re
@@ -30,11 +34,12 @@ from urllib.parse import parse_qs, urlsplit
 
 CALL_SECONDS = 10.0  # how long an HTTP request waits for its pool call
 PROBE_SECONDS = 1.0  # how often an idle client asks the pool whether it works
+SILENCE_SECONDS = 3.0  # a client that has said nothing for so long is in a call that blocks
 RETRY_SECONDS = 0.5  # between two attempts to join the pool
 CLOSE_SECONDS = 3.0  # how long leaving the pool may take at the end
-MAX_WAITING = 32  # pool calls that may queue up behind a blocked one
 MAX_BODY = 64 * 1024 * 1024
 PROBE_KEY = "engine-probe"
+PR_SET_PDEATHSIG = 1
 
 SIZE = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)b?\s*$", re.IGNORECASE)
 WORDS = {
@@ -96,61 +101,25 @@ class PoolError(Exception):
         self.status = status
 
 
-class Pool(threading.Thread):
-    """The one thread that talks to the pool: joins it, rejoins it, and makes the calls others hand in."""
+class Client:
+    """The child's side: the only process that loads the pool's library."""
 
-    def __init__(self, config):
-        super().__init__(daemon=True, name="pool")
+    def __init__(self, pipe, config):
+        self.pipe = pipe
         self.config = config
-        self.calls = queue.Queue(MAX_WAITING)
-        self.state = "connecting"
-        self.since = time.monotonic()
-        self.left = threading.Event()
         self.store = None
-
-    def call(self, operation, *arguments):
-        """Runs one operation on the pool thread; raises PoolError when it fails or takes too long."""
-        outcome = queue.Queue(1)
-        try:
-            self.calls.put_nowait((operation, arguments, outcome))
-        except queue.Full:
-            raise PoolError(503, "too many calls wait for the pool") from None
-        try:
-            result = outcome.get(timeout=CALL_SECONDS)
-        except queue.Empty:
-            raise PoolError(504, f"the pool has not answered in {CALL_SECONDS:.0f} s ({self.state})") from None
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def leave(self):
-        """Asks the thread to leave the pool and waits for it, for a bounded time."""
-        try:
-            self.calls.put_nowait((None, (), None))
-        except queue.Full:
-            return
-        self.left.wait(CLOSE_SECONDS)
+        self.early = []  # calls that came before the pool was joined; whoever made them waits a bounded time
 
     def run(self):
-        if not self.join_pool():
-            return
+        """Joins the pool, then makes the calls that are handed in until it is told to leave."""
+        self.join_pool()
         while True:
-            try:
-                operation, arguments, outcome = self.calls.get(timeout=PROBE_SECONDS)
-            except queue.Empty:
+            if self.pipe.poll(PROBE_SECONDS):
+                self.answer(*self.pipe.recv())
+            else:
                 self.probe()
-                continue
-            if operation is None:
-                self.store.close()
-                self.left.set()
-                return
-            try:
-                outcome.put(operation(self, *arguments))
-            except Exception as error:  # a broken call must not end the only thread that can call
-                outcome.put(error if isinstance(error, PoolError) else PoolError(502, f"{error}"))
 
     def join_pool(self):
-        """Tries until it works; meanwhile calls are refused and a request to leave is obeyed."""
         from mooncake.store import MooncakeDistributedStore
 
         while True:
@@ -158,28 +127,34 @@ class Pool(threading.Thread):
             code = store.setup(self.config)  # blocks about 4 s when nobody listens
             if code == 0:
                 self.store = store
-                self.become("works")
-                return True
-            self.become(f"connecting: {self.config['master_server_addr']} does not take us in ({code})")
-            until = time.monotonic() + RETRY_SECONDS
-            while (remaining := until - time.monotonic()) > 0:
-                try:
-                    operation, _, outcome = self.calls.get(timeout=remaining)
-                except queue.Empty:
-                    break
-                if operation is None:
-                    self.left.set()
-                    return False
-                outcome.put(PoolError(503, self.state))
+                self.probe()
+                while self.early:
+                    self.answer(*self.early.pop(0))
+                return
+            self.say(f"connecting: {self.config['master_server_addr']} does not take us in ({code})")
+            if self.pipe.poll(RETRY_SECONDS):
+                call = self.pipe.recv()
+                if call[1] == "leave":
+                    os._exit(0)
+                self.early.append(call)
+                time.sleep(RETRY_SECONDS)
+
+    def say(self, state):
+        self.pipe.send((None, 0, state))
 
     def probe(self):
         code = self.store.is_exist(PROBE_KEY)
-        self.become("works" if code >= 0 else words(code))
+        self.say("works" if code >= 0 else words(code))
 
-    def become(self, state):
-        if state != self.state:
-            self.state, self.since = state, time.monotonic()
-            log(f"pool {state}")
+    def answer(self, number, operation, key, value):
+        if operation == "leave":
+            self.store.close()
+            os._exit(0)
+        try:
+            result = (200, self.put(key, value) if operation == "put" else self.get(key))
+        except PoolError as error:
+            result = (error.status, f"{error}\n".encode())
+        self.pipe.send((number, *result))
 
     def put(self, key, value):
         code = self.store.put(key, value)
@@ -199,6 +174,78 @@ class Pool(threading.Thread):
         return bytes(value)
 
 
+def run_client(pipe, config, parent):
+    """Entry of the child: it never outlives the engine, however that one ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() == parent:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # the engine itself says when to leave
+        Client(pipe, config).run()
+
+
+class Pool:
+    """The engine's side: hands calls to the child and knows how it is."""
+
+    def __init__(self, config):
+        self.pipe, other = multiprocessing.Pipe()
+        self.child = multiprocessing.get_context("fork").Process(
+            target=run_client, args=(other, config, os.getpid()), daemon=True
+        )
+        self.child.start()
+        other.close()
+        self.sending = threading.Lock()
+        self.numbers = itertools.count(1)
+        self.waiting = {}
+        self.state = "connecting"
+        self.heard = time.monotonic()
+
+    def listen(self):
+        """Takes what the child says; returns when it has gone."""
+        while True:
+            try:
+                number, status, body = self.pipe.recv()
+            except (EOFError, OSError):
+                return
+            self.heard = time.monotonic()
+            if number is None:
+                if body != self.state:
+                    self.state = body
+                    log(f"pool {body}")
+            elif number in self.waiting:
+                self.waiting.pop(number).put((status, body))
+
+    def describe(self):
+        """How the pool is, at once, from what was heard last."""
+        silence = time.monotonic() - self.heard
+        if silence > SILENCE_SECONDS:
+            return f"no answer for {silence:.0f} s (before: {self.state})"
+        return self.state
+
+    def call(self, operation, key, value=b""):
+        """One call into the pool: HTTP status and body."""
+        number, outcome = next(self.numbers), queue.Queue(1)
+        if not self.sending.acquire(timeout=CALL_SECONDS):
+            return 503, b"another call blocks the pool\n"
+        try:
+            self.waiting[number] = outcome
+            self.pipe.send((number, operation, key, value))
+        finally:
+            self.sending.release()
+        try:
+            return outcome.get(timeout=CALL_SECONDS)
+        except queue.Empty:
+            self.waiting.pop(number, None)
+            return 504, f"the pool has not answered in {CALL_SECONDS:.0f} s: {self.describe()}\n".encode()
+
+    def leave(self):
+        """Leaves the pool, or gives up on it after a bounded time."""
+        if self.child.is_alive() and self.sending.acquire(timeout=CLOSE_SECONDS):
+            self.pipe.send((0, "leave", "", b""))
+        self.child.join(CLOSE_SECONDS)
+        self.child.kill()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
@@ -206,11 +253,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         url = urlsplit(self.path)
         if url.path == "/health":
-            pool = self.server.pool
-            state = {"status": "ok", "pool": pool.state, "pool_since_s": round(time.monotonic() - pool.since, 1)}
+            state = {"status": "ok", "pool": self.server.pool.describe()}
             self.answer(200, json.dumps(state).encode() + b"\n", "application/json")
         elif url.path == "/get":
-            self.work(Pool.get, url)
+            self.work("get", url)
         else:
             self.answer(404, b"GET /health, GET /get?key=K or PUT /put?key=K\n")
 
@@ -226,19 +272,16 @@ class Handler(BaseHTTPRequestHandler):
         else:
             body = self.rfile.read(int(length))
             if url.path == "/put":
-                self.work(Pool.put, url, body)
+                self.work("put", url, body)
             else:
                 self.answer(404, b"PUT /put?key=K\n")
 
-    def work(self, operation, url, *arguments):
+    def work(self, operation, url, value=b""):
         key = parse_qs(url.query).get("key", [""])[0]
-        if not key:
+        if key:
+            self.answer(*self.server.pool.call(operation, key, value))
+        else:
             self.answer(400, b"key is missing: ?key=K\n")
-            return
-        try:
-            self.answer(200, self.server.pool.call(operation, key, *arguments))
-        except PoolError as error:
-            self.answer(error.status, f"{error}\n".encode())
 
     def answer(self, status, body, kind="application/octet-stream"):
         self.send_response(status)
@@ -274,28 +317,30 @@ def main():
         log(f"cannot use the configuration: {error}")
         return 78
 
-    # The pool's library blocks signals in the thread that uses it; the main thread never does.
-    wake, woken = socket.socketpair()
-    woken.setblocking(False)
-    signal.set_wakeup_fd(woken.fileno())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-
     try:
         server = Server(("127.0.0.1", arguments.port), Handler)
     except OSError as error:
         log(f"cannot listen on 127.0.0.1:{arguments.port}: {error}")
         return 1
-    server.pool = Pool(config)
-    server.pool.start()
-    threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
+    ended, end = socket.socketpair()
+    end.setblocking(False)
+    signal.set_wakeup_fd(end.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    server.pool = Pool(config)  # forks: before any thread exists
+
+    def listen():
+        server.pool.listen()
+        end.send(b"\0")  # no signal has this number: the child has gone by itself
+
+    for task in (server.serve_forever, listen):
+        threading.Thread(target=task, daemon=True).start()
     log(f"answers on http://127.0.0.1:{arguments.port}, master {config['master_server_addr']}")
 
-    wake.recv(1)
-    log("leaving")
+    by_itself = ended.recv(1) == b"\0"
+    log("the pool's client has died" if by_itself else "leaving")
     server.pool.leave()
-    sys.stdout.flush()
-    os._exit(0)  # the library's own threads may be in a call that takes many seconds more
+    os._exit(1 if by_itself else 0)  # threads may still wait for the pool
 
 
 if __name__ == "__main__":
