@@ -12,7 +12,9 @@
 
 mod args;
 mod commands;
+mod cat_view;
 mod error;
+mod here;
 mod output;
 mod pipeline;
 mod status_view;

@@ -1,7 +1,8 @@
 //! What verbs that talk to the runner share: where the socket is, and jobs with a time limit.
 
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, run_dir};
+use crate::cli::here::run_dir;
+use crate::cli::pipeline::Context;
 use crate::control::client::{Client, ClientError};
 use serde::Serialize;
 use serde_json::{Map, Value};
