@@ -18,6 +18,11 @@ macro_rules! codes {
                 match self { $(Code::$variant => $name,)* }
             }
 
+            /// The code of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
             /// What it means and what to do.
             pub const fn about(self) -> &'static str {
                 match self { $(Code::$variant => $about,)* }
