@@ -23,6 +23,7 @@ mod select;
 mod settings;
 mod signals;
 mod stop;
+pub mod view;
 mod words;
 
 pub use build::build;
