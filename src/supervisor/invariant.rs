@@ -146,9 +146,11 @@ fn to_come(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
         Life::Starting(Starting { passed, settled_at, process, .. }) => {
             timer || process.is_some_and(|_| !passed || settled_at.is_none()) || process.is_none()
         }
-        Life::Stopping(Stopping { stage: Stage::Held, .. }) => true,
-        Life::Stopping(stopping) => timer && (stopping.process.is_some() || policy.stop.scope != Scope::Main),
-        Life::Inactive
+        Life::Stopping(stopping) if stopping.stage != Stage::Held => {
+            timer && (stopping.process.is_some() || policy.stop.scope != Scope::Main)
+        }
+        Life::Stopping(_)
+        | Life::Inactive
         | Life::Waiting(_)
         | Life::Preparing(_)
         | Life::Ready(_)

@@ -313,9 +313,8 @@ impl Supervisor {
     fn part(&self, unit: UnitId, restart: bool) -> Part {
         let this = self.unit_at(unit);
         let counts = match this.life() {
-            Life::Preparing(_) => true,
             Life::Starting(_) | Life::Ready(_) | Life::Unhealthy(_) => !restart,
-            Life::Waiting(Waiting::Unreachable { .. }) => true,
+            Life::Preparing(_) | Life::Waiting(Waiting::Unreachable { .. }) => true,
             Life::Waiting(Waiting::ForOthers { .. })
             | Life::Inactive
             | Life::Stopping(_)

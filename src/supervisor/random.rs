@@ -1,4 +1,4 @@
-//! Randomness as an argument: a small seeded generator (SplitMix64), so that the same seed gives the same life.
+//! Randomness as an argument: a small seeded generator (`SplitMix64`), so that the same seed gives the same life.
 
 /// A stream of numbers that depends on its seed alone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -113,7 +113,7 @@ fn nominal_delay(rules: &Restart, before: u32) -> Duration {
 
 /// A delay changed by up to the share `jitter` of itself; `at` of 0..=1 chooses where between the two ends.
 fn jittered(delay: Duration, jitter: f64, at: f64) -> Duration {
-    if !(jitter > 0.0) {
+    if jitter.is_nan() || jitter <= 0.0 {
         return delay;
     }
     let factor = (2.0f64.mul_add(at, -1.0)).mul_add(jitter.min(1.0), 1.0);

@@ -16,9 +16,9 @@ pub(super) const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// Exit status: all went as asked.
 const EXIT_CLEAN: i32 = 0;
-/// Exit status: a unit gave up, and that was to be the end; or a task of a plan of tasks failed (sysexits EX_UNAVAILABLE).
+/// Exit status: a unit gave up, and that was to be the end; or a task of a plan of tasks failed (`EX_UNAVAILABLE`).
 const EXIT_GAVE_UP: i32 = 69;
-/// Exit status: the budget was used up and something was killed (sysexits EX_TEMPFAIL).
+/// Exit status: the budget was used up and something was killed (`EX_TEMPFAIL`).
 const EXIT_OVER_BUDGET: i32 = 75;
 
 /// A shutdown under way. There is no way back.
@@ -108,15 +108,14 @@ impl Turn<'_> {
     /// Leaves if nothing is left to be kept or ended.
     pub(super) fn leave_if_done(&mut self) {
         let all_down = self.machine.units.iter().all(super::unit::Unit::is_down);
-        let status = match &self.machine.shutdown {
-            Some(_) if all_down => self.machine.exit_status(),
-            Some(Shutdown { leave_at: Some(at), .. }) if *at <= self.now => self.machine.exit_status(),
-            Some(_) => return,
-            None if all_down && self.machine.loaded && self.machine.has_nothing_to_keep() => {
-                self.machine.exit_status()
-            }
-            None => return,
+        let done = match self.machine.shutdown {
+            Some(shutdown) => all_down || shutdown.leave_at.is_some_and(|at| at <= self.now),
+            None => all_down && self.machine.loaded && self.machine.has_nothing_to_keep(),
         };
+        if !done {
+            return;
+        }
+        let status = self.machine.exit_status();
         let jobs = std::mem::take(&mut self.machine.jobs);
         for job in jobs {
             let outcome = Outcome::Failed("the runner has left".to_owned());

@@ -94,7 +94,7 @@ pub(super) fn decide(state: State, input: Input) -> Move {
         State::Backoff => backoff(input),
         State::Finished => finished(input),
         State::Failed => failed(input),
-        State::Skipped => skipped(input),
+        State::Skipped => skipped(&input),
     }
 }
 
@@ -250,7 +250,7 @@ fn failed(input: Input) -> Move {
 }
 
 /// Requests for a skipped unit are refused before they get here.
-fn skipped(input: Input) -> Move {
+fn skipped(input: &Input) -> Move {
     match input {
         Input::Start(_)
         | Input::Stop(_)
@@ -272,80 +272,77 @@ fn skipped(input: Input) -> Move {
 }
 
 impl Move {
-    /// Its short name in the table, and what it does.
-    const fn words(&self) -> (&'static str, &'static str) {
+    /// Its short name in the table.
+    const fn name(&self) -> &'static str {
         match self {
-            Move::Nothing => ("·", "nothing is to be done"),
-            Move::Drop => ("–", "late, duplicated or foreign: dropped"),
-            Move::Wait(_) => ("wait", "→ waiting; starts once everything it waits for is there"),
-            Move::StayDown(_) => ("stay down", "→ inactive, at once: nothing runs"),
-            Move::TryStart => {
-                ("try", "→ preparing (an external: starting) if nothing is left to wait for; else waits on")
+            Move::Nothing => "·",
+            Move::Drop => "–",
+            Move::Wait(_) => "wait",
+            Move::StayDown(_) => "stay down",
+            Move::TryStart => "try",
+            Move::WaitTimer => "time up",
+            Move::HearExternal(_) => "answer",
+            Move::Prepared(_) => "next",
+            Move::StepSpawned(..) => "note",
+            Move::StepEnded(..) => "step end",
+            Move::FailSpawn(..) => "fail",
+            Move::CancelStart(_) => "cancel",
+            Move::MainSpawned(..) => "run",
+            Move::MainEnded(..) => "ended",
+            Move::StartTimer => "time",
+            Move::JudgeReadiness(_) => "judge start",
+            Move::AskHealth => "ask",
+            Move::JudgeHealth(_) => "judge health",
+            Move::JudgeReach(_) => "reach",
+            Move::Stop(_) => "stop",
+            Move::Follow(_) => "follow",
+            Move::StopThen(_) => "then",
+            Move::ProceedStop => "proceed",
+            Move::ClimbLadder => "climb",
+            Move::SignalNewborn(..) => "signal",
+            Move::ProcessGone(..) => "gone",
+            Move::Rest => "rest",
+            Move::Hear(_) => "hear",
+        }
+    }
+
+    /// What it does, in a line.
+    const fn meaning(&self) -> &'static str {
+        match self {
+            Move::Nothing => "nothing is to be done",
+            Move::Drop => "late, duplicated or foreign: dropped",
+            Move::Wait(_) => "→ waiting; starts once everything it waits for is there",
+            Move::StayDown(_) => "→ inactive, at once: nothing runs",
+            Move::TryStart => "nothing left to wait for: → preparing (an external: starting)",
+            Move::WaitTimer => "an edge gives up (`needs`: a failed start), or an external is asked again",
+            Move::HearExternal(_) => "an unreachable external that answers: → ready",
+            Move::Prepared(_) => "the next step, or the main process: → starting; or a failed start",
+            Move::StepSpawned(..) => "the bootstrap step runs",
+            Move::StepEnded(..) => "code 0: as `next`; else a failed start: → stopping",
+            Move::FailSpawn(..) => "a failed start: → stopping while something is left, else as `rest`",
+            Move::CancelStart(_) => "as `rest` if no process is there yet, else → stopping",
+            Move::MainSpawned(..) => "settle time and readiness probe begin; neither declared: → ready",
+            Move::MainEnded(..) => "→ stopping, to end what it left behind; then as `rest`",
+            Move::StartTimer => {
+                "settled: → ready; too late: → stopping (an external: waiting); else the probe is asked"
             }
-            Move::WaitTimer => (
-                "time up",
-                "an edge's time is up: `needs` is a failed start, others count as settled; an unreachable external is asked again",
-            ),
-            Move::HearExternal(_) => ("answer", "an unreachable external that answers → ready"),
-            Move::Prepared(_) => (
-                "next",
-                "the next bootstrap step, or the main process → starting, or finished; a failure is a failed start",
-            ),
-            Move::StepSpawned(..) => ("note", "the bootstrap step runs"),
-            Move::StepEnded(..) => (
-                "step end",
-                "code 0: the next step, or the main process → starting; else a failed start → stopping",
-            ),
-            Move::FailSpawn(..) => {
-                ("fail", "a failed start → stopping while something is left, else its restart rules decide")
+            Move::JudgeReadiness(_) => "pass: → ready once settled; fail: asked again after the interval",
+            Move::AskHealth => "the health probe is asked",
+            Move::JudgeHealth(_) => {
+                "enough failures: → unhealthy, → stopping if so declared; enough successes: → ready"
             }
-            Move::CancelStart(_) => {
-                ("cancel", "no process: → inactive or waiting at once; a bootstrap step runs → stopping")
+            Move::JudgeReach(_) => "an external without `[health]`: enough failures: → waiting",
+            Move::Stop(_) => "→ stopping; the ladder begins when nobody is left who goes first",
+            Move::Follow(_) => "if older than the other's new start: → stopping, then it starts again",
+            Move::StopThen(_) => "the stop goes on; afterwards up or down, as asked last",
+            Move::ProceedStop => "nobody is left who goes first: the first rung of the ladder",
+            Move::ClimbLadder => "the next rung, or KILL, or KILL once more",
+            Move::SignalNewborn(..) => "born after its stop began: it is sent the current rung's signal",
+            Move::ProcessGone(..) => "what it left behind is signalled and waited for",
+            Move::Rest => {
+                "→ inactive, waiting, backoff, finished or failed, as wished, else as its rules say"
             }
-            Move::MainSpawned(..) => (
-                "run",
-                "the settle time and the readiness probe begin; → ready if neither is declared (tasks: never by this)",
-            ),
-            Move::MainEnded(..) => {
-                ("ended", "→ stopping: what it left behind is ended; then its restart rules decide")
-            }
-            Move::StartTimer => (
-                "time",
-                "settled → ready; not ready in time → stopping (an external: waiting, unreachable); else the probe is asked",
-            ),
-            Move::JudgeReadiness(_) => {
-                ("judge start", "pass → ready once settled; fail: asked again after the interval")
-            }
-            Move::AskHealth => ("ask", "the health probe is asked"),
-            Move::JudgeHealth(_) => (
-                "judge health",
-                "enough failures → unhealthy, and with `on_failure = \"restart\"` → stopping; enough successes → ready; degraded: shown, counts as success",
-            ),
-            Move::JudgeReach(_) => {
-                ("reach", "an external without `[health]`: enough failures → waiting (unreachable)")
-            }
-            Move::Stop(_) => {
-                ("stop", "→ stopping; held until what `stop_after` names is down, then the stop ladder")
-            }
-            Move::Follow(_) => {
-                ("follow", "older than that unit's new start: → stopping, then it starts again")
-            }
-            Move::StopThen(_) => {
-                ("then", "the stop goes on; afterwards it starts again, or stays down, as asked last")
-            }
-            Move::ProceedStop => ("proceed", "nobody is left to be waited for: the first rung of the ladder"),
-            Move::ClimbLadder => ("climb", "the next rung, or KILL, or KILL once more"),
-            Move::SignalNewborn(..) => {
-                ("signal", "it came to be after the stop began: it is sent the current rung's signal")
-            }
-            Move::ProcessGone(..) => ("gone", "what it left behind is signalled and waited for"),
-            Move::Rest => (
-                "rest",
-                "wanted down → inactive; to start again → waiting; else its restart rules decide: backoff, finished or failed",
-            ),
-            Move::Hear(_) => {
-                ("hear", "`STATUS=` is shown, `EXTEND_TIMEOUT_USEC=` moves the current time-out")
-            }
+            Move::Hear(_) => "`STATUS=` is shown, `EXTEND_TIMEOUT_USEC=` moves the current time-out",
         }
     }
 }
@@ -401,11 +398,12 @@ pub fn markdown() -> String {
     for (name, input) in samples() {
         let _ = write!(text, "| {name} |");
         for state in STATES {
-            let words = decide(state, input.clone()).words();
+            let order = decide(state, input.clone());
+            let words = (order.name(), order.meaning());
             if !moves.contains(&words) {
                 moves.push(words);
             }
-            let _ = write!(text, " {} |", words.0);
+            let _ = write!(text, " {} |", order.name());
         }
         text.push('\n');
     }
