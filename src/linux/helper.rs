@@ -1,4 +1,4 @@
-//! Short-lived children that answer a question: exec probes, names to be resolved, `--help` texts, reload commands.
+//! Short-lived children that answer a question: exec probes, names to be resolved, `--help` texts.
 //!
 //! Each has a deadline, a session of its own and a bounded output; at its end or its deadline the whole group is killed.
 //! Units never come this way.
@@ -33,8 +33,6 @@ pub enum Purpose {
     },
     /// The preparation of a unit.
     Preflight(UnitId),
-    /// A unit's reload command.
-    Reload(UnitId),
 }
 
 /// What became of a helper.
@@ -134,7 +132,8 @@ impl Helpers {
         self.next = self.next.wrapping_add(1);
         // Not watched only delays its output until it ends.
         let watched = poller.add(&output, Token::Helper(id), Interest::Read).is_ok();
-        self.running.insert(id, Helper { pid, purpose, deadline, output, watched, bytes: Vec::new(), launch });
+        self.running
+            .insert(id, Helper { pid, purpose, deadline, output, watched, bytes: Vec::new(), launch });
     }
 
     /// Output has come.

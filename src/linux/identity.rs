@@ -95,8 +95,7 @@ mod tests {
             group: group.map(str::to_owned),
             ..Identity::default()
         };
-        let found = resolve(&identity)
-            .map(|found| (found.uid.map(Uid::as_raw), found.gid.map(Gid::as_raw)));
+        let found = resolve(&identity).map(|found| (found.uid.map(Uid::as_raw), found.gid.map(Gid::as_raw)));
         assert_eq!(found, expectation.map_err(str::to_owned));
     }
 

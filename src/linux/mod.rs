@@ -9,8 +9,6 @@
 //!
 //! Must not know: TOML, expressions, policy (when to restart, what waits for what).
 
-mod adhoc;
-mod children;
 mod clock;
 mod eventlog;
 mod files;
@@ -28,4 +26,7 @@ mod signals;
 mod spawn;
 mod sys;
 mod tree;
+mod unit;
 mod upward;
+mod words;
+mod world;

@@ -73,12 +73,23 @@ impl Console {
     pub fn new<'a>(style: Style, colour: Colour, names: impl Iterator<Item = &'a str>) -> Self {
         let stderr = std::io::stderr();
         let colour = match colour {
-            Colour::Auto => stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            Colour::Auto => {
+                stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
             Colour::Never => false,
             Colour::Always => true,
         };
-        let width = names.map(|name| name.chars().count()).filter(|&width| width <= NAME_MAX).max().unwrap_or(0);
-        Self { sink: open(), style, colour, width: width.max("tenon".len()), queue: VecDeque::new(), dropped: 0, watched: false }
+        let width =
+            names.map(|name| name.chars().count()).filter(|&width| width <= NAME_MAX).max().unwrap_or(0);
+        Self {
+            sink: open(),
+            style,
+            colour,
+            width: width.max("tenon".len()),
+            queue: VecDeque::new(),
+            dropped: 0,
+            watched: false,
+        }
     }
 
     /// A line of a unit.
@@ -93,10 +104,13 @@ impl Console {
                 format!("{}{}{mark}", self.prefix(name), line.text)
             }
             Style::Json => {
-                let mut object = serde_json::json!({ "time": clock::rfc3339(line.at), "unit": name, "line": line.text });
+                let mut object =
+                    serde_json::json!({ "time": clock::rfc3339(line.at), "unit": name, "line": line.text });
                 match (line.end, object.as_object_mut()) {
                     (End::Long, Some(object)) => drop(object.insert("continued".to_owned(), true.into())),
-                    (End::Unterminated, Some(object)) => drop(object.insert("no_newline".to_owned(), true.into())),
+                    (End::Unterminated, Some(object)) => {
+                        drop(object.insert("no_newline".to_owned(), true.into()))
+                    }
                     (End::Newline, _) | (_, None) => {}
                 }
                 object.to_string()
@@ -223,9 +237,8 @@ impl Console {
 
 fn open() -> Sink {
     let Ok(copy) = std::io::stderr().as_fd().try_clone_to_owned() else { return Sink::Closed };
-    let kind = File::from(copy.try_clone().unwrap_or_else(|_| copy.as_fd().try_clone_to_owned().map_or_else(|_| null(), |fd| fd)))
-        .metadata()
-        .map(|data| data.file_type());
+    let Ok(second) = copy.try_clone() else { return Sink::Careful(copy) };
+    let kind = File::from(second).metadata().map(|data| data.file_type());
     match kind {
         Ok(kind) if kind.is_file() => Sink::Plain(copy),
         Ok(kind) if kind.is_fifo() || kind.is_char_device() => {

@@ -34,7 +34,10 @@ impl RotatedFile {
         match self.write(bytes) {
             Ok(()) if self.dropped > 0 => {
                 let lost = std::mem::take(&mut self.dropped);
-                Some(format!("writes to `{}` work again; {lost} bytes of output are missing there", self.plan.path.display()))
+                Some(format!(
+                    "writes to `{}` work again; {lost} bytes of output are missing there",
+                    self.plan.path.display()
+                ))
             }
             Ok(()) => None,
             Err(error) => {
@@ -42,7 +45,10 @@ impl RotatedFile {
                 self.dropped = self.dropped.saturating_add(bytes.len() as u64).max(1);
                 self.open = None;
                 first.then(|| {
-                    format!("cannot write `{}`: {error}; output is dropped there until it works again", self.plan.path.display())
+                    format!(
+                        "cannot write `{}`: {error}; output is dropped there until it works again",
+                        self.plan.path.display()
+                    )
                 })
             }
         }

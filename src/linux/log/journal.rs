@@ -13,9 +13,9 @@ pub struct Journal {
 impl Journal {
     /// Where there is no journal, lines for it go nowhere.
     pub fn new(unit: &str) -> Self {
-        let socket = UnixDatagram::unbound().ok().filter(|socket| {
-            socket.set_nonblocking(true).and_then(|()| socket.connect(SOCKET)).is_ok()
-        });
+        let socket = UnixDatagram::unbound()
+            .ok()
+            .filter(|socket| socket.set_nonblocking(true).and_then(|()| socket.connect(SOCKET)).is_ok());
         let fields = format!("SYSLOG_IDENTIFIER={unit}\nTENON_UNIT={unit}\nPRIORITY=6\n").into_bytes();
         Self { socket, fields }
     }

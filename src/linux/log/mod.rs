@@ -95,7 +95,13 @@ impl UnitLog {
                 if self.reader.is_none() {
                     make_fifo(path)?;
                 }
-                let open = |write| std::fs::OpenOptions::new().read(true).write(write).custom_flags(libc::O_NONBLOCK).open(path);
+                let open = |write| {
+                    std::fs::OpenOptions::new()
+                        .read(true)
+                        .write(write)
+                        .custom_flags(libc::O_NONBLOCK)
+                        .open(path)
+                };
                 let reader = if self.reader.is_none() { Some(OwnedFd::from(open(false)?)) } else { None };
                 let writer = OwnedFd::from(open(true)?);
                 fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
@@ -184,7 +190,13 @@ impl UnitLog {
         self.deliver(pieces, now, console, read);
     }
 
-    fn deliver(&mut self, pieces: Vec<(Vec<u8>, End)>, now: Duration, console: &mut Console, read: &mut Read) {
+    fn deliver(
+        &mut self,
+        pieces: Vec<(Vec<u8>, End)>,
+        now: Duration,
+        console: &mut Console,
+        read: &mut Read,
+    ) {
         if pieces.is_empty() {
             return;
         }

@@ -153,7 +153,8 @@ fn limits(limits: &[Limit], report: RawFd) -> Done {
 /// Sets it; a degradable one that may not be raised is raised as far as it goes.
 fn set_limit(limit: &Limit) -> Result<(), Errno> {
     let Err(errno) = setrlimit(limit.resource, limit.soft, limit.hard) else { return Ok(()) };
-    if limit.degrade && limit.resource != Resource::RLIMIT_CORE
+    if limit.degrade
+        && limit.resource != Resource::RLIMIT_CORE
         && let Ok((_, hard)) = getrlimit(limit.resource)
     {
         let _ = setrlimit(limit.resource, limit.soft.min(hard), limit.hard.min(hard));
@@ -168,8 +169,9 @@ fn nice(context: &ExecContext) -> Done {
 fn oom_score(context: &ExecContext) -> Done {
     let Some(value) = &context.oom_score_adj else { return Ok(()) };
     let fail = at(Stage::OomScore);
-    let file = nix::fcntl::open(c"/proc/self/oom_score_adj", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())
-        .map_err(&fail)?;
+    let file =
+        nix::fcntl::open(c"/proc/self/oom_score_adj", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())
+            .map_err(&fail)?;
     nix::unistd::write(&file, value.as_bytes()).map(drop).map_err(fail)
 }
 

@@ -20,7 +20,7 @@ use super::sys::{self, CArray, Fork};
 use crate::plan::exec::{Rlimit, UnitExec};
 use crate::supervisor::{Failure, FailureStage};
 
-pub use child::{REPORT_SIZE, Stage};
+use child::REPORT_SIZE;
 
 /// How the child stands to the runner's session and terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,19 @@ pub struct Stdio {
     pub error: Option<OwnedFd>,
     /// A descriptor to write readiness to, and the number the unit expects it at.
     pub ready: Option<(OwnedFd, RawFd)>,
+}
+
+impl Stdio {
+    /// Nothing to read, and everything it says into `output`.
+    pub fn helper(output: OwnedFd) -> std::io::Result<Self> {
+        let error = output.try_clone()?;
+        Ok(Self { input: Some(null()?), output: Some(output), error: Some(error), ready: None })
+    }
+}
+
+/// `/dev/null`, to read.
+pub fn null() -> std::io::Result<OwnedFd> {
+    std::fs::File::open("/dev/null").map(OwnedFd::from)
 }
 
 /// A limit as the kernel wants it.
@@ -172,8 +185,10 @@ pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> 
 
 /// Forks. The child goes on to exec or reports why not; the parent returns at once.
 pub fn launch(context: ExecContext) -> Result<Launch, Failure> {
-    let failed =
-        |errno: Errno| Failure { stage: FailureStage::Fork, message: format!("cannot fork: {}", errno.desc()) };
+    let failed = |errno: Errno| Failure {
+        stage: FailureStage::Fork,
+        message: format!("cannot fork: {}", errno.desc()),
+    };
     // Non-blocking for the parent; the child's few reports never fill it.
     let (reports, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(failed)?;
     // Above the number the readiness descriptor goes to, so that neither hides the other.
@@ -185,7 +200,9 @@ pub fn launch(context: ExecContext) -> Result<Launch, Failure> {
     };
     let blocked = Blocked::all();
     match sys::fork().map_err(failed)? {
-        Fork::Child => child::run(&context, report_fd.as_raw_fd(), ready_from.as_ref().map(AsRawFd::as_raw_fd)),
+        Fork::Child => {
+            child::run(&context, report_fd.as_raw_fd(), ready_from.as_ref().map(AsRawFd::as_raw_fd))
+        }
         Fork::Parent(pid) => {
             drop(blocked);
             Ok(Launch { pid, reports, told: context.told })
@@ -219,7 +236,10 @@ fn raised(fd: &OwnedFd, floor: RawFd) -> Result<OwnedFd, Errno> {
 
 fn c_string(bytes: &[u8]) -> Result<CString, String> {
     CString::new(bytes).map_err(|_| {
-        format!("`{}` holds a NUL byte, which no program can receive", String::from_utf8_lossy(bytes).escape_debug())
+        format!(
+            "`{}` holds a NUL byte, which no program can receive",
+            String::from_utf8_lossy(bytes).escape_debug()
+        )
     })
 }
 

@@ -70,18 +70,26 @@ fn what_cannot_says_which_object_is_at_fault() {
     check(&unit(), &["no-such-program"], "cannot find `no-such-program` in the unit's PATH (/usr/bin:/bin)");
     check(&unit(), &["/no/such/program"], "cannot execute `/no/such/program`: no such file");
     let path = script(at, "a", b"#!/no/such/interpreter -x\n", 0o755);
-    check(&unit(), &[&path], &format!("cannot execute `{path}`: its interpreter `/no/such/interpreter` is missing"));
+    check(
+        &unit(),
+        &[&path],
+        &format!("cannot execute `{path}`: its interpreter `/no/such/interpreter` is missing"),
+    );
     let path = script(at, "b", b"#!/bin/sh\r\n", 0o755);
     check(
         &unit(),
         &[&path],
-        &format!("cannot execute `{path}`: its interpreter `/bin/sh` is missing (the line ends with a carriage return)"),
+        &format!(
+            "cannot execute `{path}`: its interpreter `/bin/sh` is missing (the line ends with a carriage return)"
+        ),
     );
     let path = script(at, "c", b"#!/bin/sh\n", 0o644);
     check(
         &unit(),
         &[&path],
-        &format!("cannot execute `{path}`: it is not executable (mode 0644); `chmod +x` it or name its interpreter"),
+        &format!(
+            "cannot execute `{path}`: it is not executable (mode 0644); `chmod +x` it or name its interpreter"
+        ),
     );
     let path = script(at, "d", b"echo no first line\n", 0o755);
     check(
@@ -124,8 +132,7 @@ fn the_stage_before_exec_is_named() {
     who.identity.user = Some("no-such-user".to_owned());
     check(&who, &["true"], "there is no user `no-such-user`");
     let mut limit = unit();
-    limit.rlimits =
-        vec![Rlimit { name: "nofiles".to_owned(), soft: Some(1), hard: Some(1), degrade: false }];
+    limit.rlimits = vec![Rlimit { name: "nofiles".to_owned(), soft: Some(1), hard: Some(1), degrade: false }];
     check(&limit, &["true"], "there is no limit `nofiles`");
     limit.rlimits = vec![Rlimit { name: "nofile".to_owned(), soft: Some(2), hard: Some(1), degrade: false }];
     check(&limit, &["true"], "cannot set the limit `nofile`: invalid argument");

@@ -34,7 +34,8 @@ fn message(stage: Stage, errno: Errno, object: usize, told: &Told) -> String {
         Stage::Stdio => format!("cannot set up standard input and output: {reason}"),
         Stage::Limit => {
             let name = told.limits.get(object).map_or("nofile", String::as_str);
-            let cure = if errno == Errno::EPERM { " (raising a hard limit takes CAP_SYS_RESOURCE)" } else { "" };
+            let cure =
+                if errno == Errno::EPERM { " (raising a hard limit takes CAP_SYS_RESOURCE)" } else { "" };
             format!("cannot set the limit `{name}`: {reason}{cure}")
         }
         Stage::Nice => format!("cannot set `nice`: {reason}"),
@@ -94,7 +95,10 @@ fn missing_interpreter(path: &Path) -> String {
         let line = String::from_utf8_lossy(line);
         let name = line.trim().split(' ').next().unwrap_or_default();
         let carriage = if line.ends_with('\r') { " (the line ends with a carriage return)" } else { "" };
-        return format!("cannot execute `{shown}`: its interpreter `{}` is missing{carriage}", name.trim_end());
+        return format!(
+            "cannot execute `{shown}`: its interpreter `{}` is missing{carriage}",
+            name.trim_end()
+        );
     }
     if bytes.starts_with(b"\x7fELF") {
         return format!(
@@ -112,7 +116,9 @@ fn refused(path: &Path, user: &str) -> String {
             "cannot execute `{shown}`: it is not executable (mode {:04o}); `chmod +x` it or name its interpreter",
             data.permissions().mode() & 0o7777
         ),
-        _ => format!("cannot execute `{shown}`: not permitted for {user} (permissions on the way there, or a noexec mount)"),
+        _ => format!(
+            "cannot execute `{shown}`: not permitted for {user} (permissions on the way there, or a noexec mount)"
+        ),
     }
 }
 
@@ -120,7 +126,9 @@ fn wrong_format(path: &Path) -> String {
     let bytes = head(path);
     let shown = path.display();
     if !bytes.starts_with(b"\x7fELF") {
-        return format!("cannot execute `{shown}`: it is neither a program nor a script that begins with `#!`");
+        return format!(
+            "cannot execute `{shown}`: it is neither a program nor a script that begins with `#!`"
+        );
     }
     let machine = match bytes.get(18..20) {
         Some([low, high]) => u16::from_le_bytes([*low, *high]),
@@ -134,5 +142,8 @@ fn wrong_format(path: &Path) -> String {
         243 => "riscv",
         _ => "another machine",
     };
-    format!("cannot execute `{shown}`: it is built for {built_for}, this machine is {}", std::env::consts::ARCH)
+    format!(
+        "cannot execute `{shown}`: it is built for {built_for}, this machine is {}",
+        std::env::consts::ARCH
+    )
 }
