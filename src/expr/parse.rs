@@ -340,6 +340,7 @@ impl<'a> Parser<'a> {
         let start = base.range.start;
         let from = if self.at_sign(":") { None } else { Some(Box::new(self.expression()?)) };
         let kind = match (self.take_sign(":")?, from) {
+            (true, _) if self.at_sign(":") => return Err(self.third_bound()),
             (true, from) => {
                 let to = if self.at_sign("]") { None } else { Some(Box::new(self.expression()?)) };
                 Kind::Slice { base: Box::new(base), from, to }
@@ -348,10 +349,14 @@ impl<'a> Parser<'a> {
             (false, None) => return Err(self.unexpected("an index")),
         };
         if self.at_sign(":") {
-            return Err(self.unexpected("`]`").or_help("a slice has two parts: `[from:to]`"));
+            return Err(self.third_bound());
         }
         self.expect_sign("]", "`]`")?;
         node(kind, start..self.last_end)
+    }
+
+    fn third_bound(&self) -> Problem {
+        self.unexpected("`]`").or_help("a slice has two parts: `[from:to]`")
     }
 
     fn primary(&mut self) -> Result<Node, Problem> {

@@ -1,7 +1,8 @@
 //! Values of the language.
 
-use super::json;
+use super::{json, ops};
 use indexmap::IndexMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Something lazy that a [`Scope`](super::Scope) knows; its members are asked one at a time.
@@ -106,9 +107,9 @@ impl Value {
         Some(match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,
             (Self::Unknown, _) | (_, Self::Unknown) => return None,
-            (Self::Int(a), Self::Int(b)) => a == b,
-            (Self::Int(a), Self::Float(b)) | (Self::Float(b), Self::Int(a)) => int_is_float(*a, *b),
-            (Self::Float(a), Self::Float(b)) => a.total_cmp(b).is_eq() || (*a == 0.0 && *b == 0.0),
+            (Self::Int(_) | Self::Float(_), Self::Int(_) | Self::Float(_)) => {
+                ops::order(self, other).is_some_and(Ordering::is_eq)
+            }
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::Str(a), Self::Str(b)) => a == b,
             (Self::Handle(a), Self::Handle(b)) => a == b,
@@ -158,14 +159,6 @@ impl Value {
     pub fn map(entries: impl IntoIterator<Item = (String, Self)>) -> Self {
         Self::Map(Arc::new(entries.into_iter().filter(|(_, value)| !value.is_nothing()).collect()))
     }
-}
-
-/// Whether the two numbers are equal, without rounding either.
-fn int_is_float(int: i64, float: f64) -> bool {
-    // Beyond ±2^63 no i64 can be equal, and below it a float without a fraction converts exactly.
-    float.fract() == 0.0
-        && (-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&float)
-        && float as i64 == int
 }
 
 /// Whether all hold: one that does not decides, whatever the unknown ones are.
