@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::clock;
 use crate::control::EventRecord;
@@ -43,7 +43,7 @@ impl EventLog {
             Err(error) => {
                 self.file = None;
                 let first = !std::mem::replace(&mut self.failed, true);
-                let path = self.path.as_deref().unwrap_or(std::path::Path::new("events.jsonl"));
+                let path = self.path.as_deref().unwrap_or(Path::new("events.jsonl"));
                 first
                     .then(|| format!("cannot write `{}`: {error}; events are kept in memory", path.display()))
             }
@@ -72,19 +72,17 @@ impl EventLog {
         }
         let (mut file, size) = match self.file.take() {
             Some(open) => open,
-            None => {
-                let file = OpenOptions::new()
-                    .append(true)
-                    .create(true)
-                    .mode(0o640)
-                    .custom_flags(libc::O_NOFOLLOW)
-                    .open(path)?;
-                let size = file.metadata()?.len();
-                (file, size)
-            }
+            None => open(path)?,
         };
         file.write_all(&line)?;
         self.file = Some((file, size + line.len() as u64));
         Ok(())
     }
+}
+
+fn open(path: &Path) -> std::io::Result<(File, u64)> {
+    let file =
+        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    let size = file.metadata()?.len();
+    Ok((file, size))
 }

@@ -240,7 +240,10 @@ fn resolver(name: &str, output: &OwnedFd, parent: nix::unistd::Pid) -> ! {
     // Blocked signals would only delay its end.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     let (text, code) = match (name, 0u16).to_socket_addrs() {
-        Ok(found) => (found.map(|address| format!("{}\n", address.ip())).collect::<String>(), 0),
+        Ok(found) => {
+            let found: Vec<String> = found.map(|address| address.ip().to_string()).collect();
+            (found.join("\n"), 0)
+        }
         Err(error) => (reason(&error), 1),
     };
     let _ = nix::unistd::write(sys::borrow(1), text.as_bytes());

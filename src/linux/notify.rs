@@ -54,16 +54,13 @@ impl NotifySocket {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let fd = socket(AddressFamily::Unix, SockType::Datagram, flags, None).map_err(words)?;
         setsockopt(&fd, sockopt::PassCred, &true).map_err(words)?;
-        let address = match &path {
-            Some(path) => {
-                bind_path(&fd, path, owner).map_err(words)?;
-                path.display().to_string()
-            }
-            None => {
-                let address = UnixAddr::new_abstract(name.as_bytes()).map_err(words)?;
-                bind(fd.as_raw_fd(), &address).map_err(words)?;
-                format!("@{name}")
-            }
+        let address = if let Some(path) = &path {
+            bind_path(&fd, path, owner).map_err(words)?;
+            path.display().to_string()
+        } else {
+            let address = UnixAddr::new_abstract(name.as_bytes()).map_err(words)?;
+            bind(fd.as_raw_fd(), &address).map_err(words)?;
+            format!("@{name}")
         };
         poller.add(&fd, Token::Notify(number), Interest::Read).map_err(words)?;
         Ok(Self { fd, address, path })

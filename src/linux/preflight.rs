@@ -3,7 +3,7 @@
 //! What can be looked at is answered at once; names and help texts need a helper child.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::words;
 use crate::plan::exec::Preflight;
@@ -50,11 +50,11 @@ fn available(proc: &Path, cgroups: &Path) -> Option<(u64, String)> {
     let own = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let above = Path::new(own).ancestors().map(|path| cgroups.join(path));
-    above.filter_map(room).chain(machine).min_by_key(|(bytes, _)| *bytes)
+    above.filter_map(|path| room(&path)).chain(machine).min_by_key(|(bytes, _)| *bytes)
 }
 
 /// What a cgroup's limit leaves. Page cache nobody holds on to counts as free.
-fn room(cgroup: PathBuf) -> Option<(u64, String)> {
+fn room(cgroup: &Path) -> Option<(u64, String)> {
     let number = |name: &str| fs::read_to_string(cgroup.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max")?;
     let used = number("memory.current")?;

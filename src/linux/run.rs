@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::poller::{Interest, Token};
+use super::log::Console;
+use super::poller::{Interest, Poller, Token};
 use super::rundir::{Missing, RunDir};
 use super::serve::Server;
 use super::signals::Signals;
 use super::sys;
 use super::upward::Messages;
-use super::world::World;
+use super::world::{Hands, World};
 use crate::plan::Plan;
 
 pub use super::log::{Colour, Style};
@@ -52,40 +53,45 @@ pub struct RunOptions {
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
 pub fn run(plan: Plan, options: RunOptions) -> i32 {
     let messages = Messages::install();
-    let taken = take_directory(&options);
-    let (run_dir, missing) = match taken {
-        Ok(dir) => (dir, None),
-        Err(missing) => (None, Some(missing)),
-    };
-    let mut world = match World::new(plan, options.clone(), run_dir, messages) {
-        Ok(world) => world,
-        Err(_) => return EXIT_INTERNAL,
-    };
-    let mut runner = match missing {
-        Some(Missing::Taken(who)) => {
-            world.last_words(&who);
+    let names = plan.policy.units.iter().map(|unit| &*unit.name);
+    let mut console = Console::new(options.style, options.colour, names);
+    let run_dir = match options.run_dir.as_deref().map(RunDir::take).transpose() {
+        Ok(run_dir) => run_dir,
+        Err(Missing::Taken(who)) => {
+            console.last_words(&who);
             return EXIT_CONFIG;
         }
-        Some(Missing::NotWritable(why)) => {
+        Err(Missing::NotWritable(why)) => {
             tracing::warn!("{why}; there is no control socket, everything else works");
-            Loop::new(world, &options, None)
-        }
-        None => {
-            let socket = options.socket.clone().or_else(|| world.socket_path());
-            Loop::new(world, &options, socket)
+            None
         }
     };
-    match &mut runner {
-        Ok(runner) => runner.run(),
-        Err((world, why)) => {
-            world.last_words(why);
+    let prepared = Poller::new()
+        .map_err(|errno| format!("cannot make an epoll set: {}", errno.desc()))
+        .and_then(|poller| Ok((take_signals(&poller, options.foreground)?, poller)));
+    match prepared {
+        Ok((signals, poller)) => {
+            let hands = Hands { poller, console, run_dir, messages };
+            Loop::new(World::new(plan, options, hands), signals).run()
+        }
+        Err(why) => {
+            console.last_words(&why);
             EXIT_INTERNAL
         }
     }
 }
 
-fn take_directory(options: &RunOptions) -> Result<Option<RunDir>, Missing> {
-    options.run_dir.as_deref().map(RunDir::take).transpose()
+/// Signals come through a descriptor from now on, and orphans of units come to the runner.
+fn take_signals(poller: &Poller, all: bool) -> Result<Signals, String> {
+    sys::ensure_stdio().map_err(|error| format!("cannot open `/dev/null`: {error}"))?;
+    let signals = Signals::take(all).map_err(|error| format!("cannot take signals: {error}"))?;
+    poller
+        .add(signals.fd(), Token::Signals, Interest::Read)
+        .map_err(|errno| format!("cannot watch for signals: {}", errno.desc()))?;
+    if let Err(errno) = nix::sys::prctl::set_child_subreaper(true) {
+        tracing::warn!("cannot become a subreaper: {}; orphans of units are lost", errno.desc());
+    }
+    Ok(signals)
 }
 
 /// Everything the loop turns around.
@@ -98,33 +104,16 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(
-        world: World,
-        options: &RunOptions,
-        socket: Option<PathBuf>,
-    ) -> Result<Self, (Box<World>, String)> {
-        let prepared =
-            sys::ensure_stdio().map_err(|error| format!("cannot open `/dev/null`: {error}")).and_then(|()| {
-                Signals::take(options.foreground).map_err(|error| format!("cannot take signals: {error}"))
-            });
-        let signals = match prepared {
-            Ok(signals) => signals,
-            Err(why) => return Err((Box::new(world), why)),
-        };
-        let watched = world.poller.add(signals.fd(), Token::Signals, Interest::Read);
-        if let Err(errno) = watched {
-            return Err((Box::new(world), format!("cannot watch for signals: {}", errno.desc())));
-        }
-        if let Err(errno) = nix::sys::prctl::set_child_subreaper(true) {
-            tracing::warn!("cannot become a subreaper: {}; orphans of units are lost", errno.desc());
-        }
+    fn new(world: World, signals: Signals) -> Self {
         let mut server = Server::default();
-        if let Some(path) = socket
-            && let Err(why) = server.listen(&path, options.control_group.as_deref(), &world.poller)
+        let foreground = world.options.foreground;
+        let group = world.options.control_group.as_deref();
+        if let Some(path) = world.socket_path()
+            && let Err(why) = server.listen(&path, group, &world.poller)
         {
             tracing::warn!("{why}; there is no control socket");
         }
-        Ok(Self { world, server, signals, foreground: options.foreground, reap_again: false })
+        Self { world, server, signals, foreground, reap_again: false }
     }
 
     /// Turns until the supervisor has said its last word.
@@ -139,7 +128,7 @@ impl Loop {
             }
             let awake = self.world.has_work() || self.reap_again;
             if let Err(errno) = self.world.poller.wait(awake, &mut ready) {
-                self.world.last_words(&format!("cannot wait for events: {}", errno.desc()));
+                self.world.console.last_words(&format!("cannot wait for events: {}", errno.desc()));
                 return EXIT_INTERNAL;
             }
             if std::mem::take(&mut self.reap_again) {
@@ -173,11 +162,16 @@ impl Loop {
     fn act(&mut self) {
         self.world.has_audience = self.server.has_clients();
         self.world.pump();
+        self.tell();
+        self.world.settle();
+        self.tell();
+        self.server.flush(&self.world.poller);
+    }
+
+    fn tell(&mut self) {
         for news in std::mem::take(&mut self.world.news) {
             self.server.tell(&news, &mut self.world);
         }
-        self.world.settle();
-        self.server.flush(&self.world.poller);
     }
 
     fn signals(&mut self) {

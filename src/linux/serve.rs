@@ -28,7 +28,7 @@ struct Client {
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// A unit has changed.
-    Event(EventRecord),
+    Event(Box<EventRecord>),
     /// Units have written.
     Lines(Vec<LogLine>),
     /// A job has ended.

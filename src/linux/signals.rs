@@ -24,7 +24,7 @@ impl Signals {
         read.set_nonblocking(true)?;
         write.set_nonblocking(true)?;
         let wanted: Vec<i32> = if all { forwardable().collect() } else { RUNNER.to_vec() };
-        let delivery = SignalDelivery::with_pipe(read, write, SignalOnly::default(), wanted)?;
+        let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
         // Whoever started the runner may have left some blocked.
         SigSet::empty().thread_set_mask()?;
         Ok(Self { delivery })

@@ -93,14 +93,11 @@ impl Messages {
         let messages = Self::default();
         let journal = journal_stream().then(tracing_journald::layer).and_then(Result::ok);
         // Somebody having installed another subscriber first is their decision.
-        let _ = match journal {
-            Some(journal) => {
-                tracing::subscriber::set_global_default(tracing_subscriber::registry().with(journal))
-            }
-            None => {
-                let collect = Collect(messages.clone());
-                tracing::subscriber::set_global_default(tracing_subscriber::registry().with(collect))
-            }
+        let _ = if let Some(journal) = journal {
+            tracing::subscriber::set_global_default(tracing_subscriber::registry().with(journal))
+        } else {
+            let collect = Collect(messages.clone());
+            tracing::subscriber::set_global_default(tracing_subscriber::registry().with(collect))
         };
         messages
     }

@@ -7,7 +7,7 @@ pub fn span(span: Duration) -> String {
     let millis = span.as_millis();
     if millis < 1000 {
         format!("{millis} ms")
-    } else if millis % 1000 == 0 {
+    } else if millis.is_multiple_of(1000) {
         format!("{} s", millis / 1000)
     } else {
         format!("{:.1} s", span.as_secs_f64())

@@ -106,12 +106,13 @@ impl Console {
             Style::Json => {
                 let mut object =
                     serde_json::json!({ "time": clock::rfc3339(line.at), "unit": name, "line": line.text });
-                match (line.end, object.as_object_mut()) {
-                    (End::Long, Some(object)) => drop(object.insert("continued".to_owned(), true.into())),
-                    (End::Unterminated, Some(object)) => {
-                        drop(object.insert("no_newline".to_owned(), true.into()))
-                    }
-                    (End::Newline, _) | (_, None) => {}
+                let mark = match line.end {
+                    End::Newline => None,
+                    End::Long => Some("continued"),
+                    End::Unterminated => Some("no_newline"),
+                };
+                if let (Some(mark), Some(object)) = (mark, object.as_object_mut()) {
+                    object.insert(mark.to_owned(), true.into());
                 }
                 object.to_string()
             }
@@ -132,6 +133,12 @@ impl Console {
             }
         };
         self.push(text.as_bytes());
+    }
+
+    /// A message that ends the runner.
+    pub fn last_words(&mut self, message: &str) {
+        self.say("error", message);
+        self.finish();
     }
 
     fn prefix(&self, name: &str) -> String {
@@ -223,13 +230,12 @@ impl Console {
                 }
                 Sink::Closed => Some(bytes.len()),
             };
-            match written {
-                Some(count) => drop(self.queue.drain(..count)),
+            if let Some(count) = written {
+                self.queue.drain(..count);
+            } else {
                 // Nobody reads any more, or the disk is full: what waits is lost, later lines are tried again.
-                None => {
-                    self.dropped = self.dropped.saturating_add(1);
-                    self.queue.clear();
-                }
+                self.dropped = self.dropped.saturating_add(1);
+                self.queue.clear();
             }
         }
     }

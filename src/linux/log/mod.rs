@@ -10,10 +10,11 @@ mod journal;
 mod lines;
 mod tail;
 
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -90,29 +91,13 @@ impl UnitLog {
         owner: Option<(nix::unistd::Uid, Option<nix::unistd::Gid>)>,
         poller: &Poller,
     ) -> io::Result<OwnedFd> {
-        let (reader, writer) = match &self.fifo {
-            Some(path) => {
-                if self.reader.is_none() {
-                    make_fifo(path)?;
-                }
-                let open = |write| {
-                    std::fs::OpenOptions::new()
-                        .read(true)
-                        .write(write)
-                        .custom_flags(libc::O_NONBLOCK)
-                        .open(path)
-                };
-                let reader = if self.reader.is_none() { Some(OwnedFd::from(open(false)?)) } else { None };
-                let writer = OwnedFd::from(open(true)?);
-                fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
-                (reader, writer)
-            }
-            None => {
-                self.close(poller);
-                let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-                fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-                (Some(reader), writer)
-            }
+        let (reader, writer) = if let Some(path) = self.fifo.clone() {
+            self.open_fifo(&path)?
+        } else {
+            self.close(poller);
+            let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            (Some(reader), writer)
         };
         if let Some((uid, gid)) = owner {
             // Only `/dev/stdout` of a unit with another user needs it; without the right to, that one thing fails.
@@ -125,6 +110,27 @@ impl UnitLog {
             self.reader = Some(reader);
         }
         Ok(writer)
+    }
+
+    /// Both ends of the FIFO; the reading one only if there is none yet.
+    fn open_fifo(&self, path: &Path) -> io::Result<(Option<OwnedFd>, OwnedFd)> {
+        let open = |write| {
+            OpenOptions::new()
+                .read(true)
+                .write(write)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(path)
+                .map(OwnedFd::from)
+        };
+        let reader = if self.reader.is_none() {
+            make_fifo(path)?;
+            Some(open(false)?)
+        } else {
+            None
+        };
+        let writer = open(true)?;
+        fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok((reader, writer))
     }
 
     /// A new start: the patterns wait anew.
@@ -153,7 +159,7 @@ impl UnitLog {
     pub fn drain(&mut self, now: Duration, console: &mut Console) -> Read {
         let mut read = Read::default();
         if let Some(reader) = &self.reader {
-            let waiting = sys_waiting(reader);
+            let waiting = super::sys::bytes_waiting(reader);
             self.pull(waiting, now, console, &mut read);
         }
         self.close_stream(now, console, &mut read);
@@ -249,12 +255,8 @@ impl UnitLog {
     }
 }
 
-fn sys_waiting(reader: &OwnedFd) -> usize {
-    super::sys::bytes_waiting(reader)
-}
-
 /// A fresh FIFO; what else lies there goes.
-fn make_fifo(path: &std::path::Path) -> io::Result<()> {
+fn make_fifo(path: &Path) -> io::Result<()> {
     let made = || nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR);
     match made() {
         Err(Errno::EEXIST) => {

@@ -132,13 +132,13 @@ impl Net {
         loop {
             self.close(poller);
             let opened = match &mut self.target.host {
-                Host::Addresses(addresses) => match addresses.pop() {
-                    Some(address) => open_tcp(SocketAddr::new(address, self.target.port)),
-                    None => {
+                Host::Addresses(addresses) => {
+                    let Some(address) = addresses.pop() else {
                         let why = self.refused.unwrap_or(Errno::EADDRNOTAVAIL);
                         return self.failed(&why.desc().to_lowercase(), poller);
-                    }
-                },
+                    };
+                    open_tcp(SocketAddr::new(address, self.target.port))
+                }
                 Host::Unix(path) => match self.refused {
                     None => open_unix(path),
                     Some(why) => return self.failed(&why.desc().to_lowercase(), poller),

@@ -15,10 +15,10 @@ impl World {
     pub fn log_ready(&mut self, number: u32) {
         let Some(unit) = self.units.get_mut(number as usize) else { return };
         let read = unit.log.readable(clock::wall(), &mut self.console, &self.poller);
-        self.heard_lines(UnitId(number), read);
+        self.heard_lines(UnitId(number), &read);
     }
 
-    pub(super) fn heard_lines(&mut self, id: UnitId, read: Read) {
+    pub(super) fn heard_lines(&mut self, id: UnitId, read: &Read) {
         for trouble in &read.troubles {
             tracing::warn!("{}: {trouble}", self.name(id));
         }

@@ -26,7 +26,7 @@ use super::unit::Unit;
 use super::upward::{Messages, Upward};
 use crate::control::{self, ProbeFinding, Ticket};
 use crate::plan::Plan;
-use crate::plan::exec::Probe;
+use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Action, Change, Event, Generation, Outcome, Phase, ProbeKind, Supervisor, Time};
 
@@ -46,6 +46,18 @@ struct ProbeJob {
     findings: Vec<ProbeFinding>,
 }
 
+/// What a runner works with.
+pub struct Hands {
+    /// Descriptors and the timer.
+    pub poller: Poller,
+    /// Standard error.
+    pub console: Console,
+    /// The run directory, if it can be used.
+    pub run_dir: Option<RunDir>,
+    /// Where the runner's own messages wait.
+    pub messages: Messages,
+}
+
 /// Everything real.
 pub struct World {
     pub(super) clock: Clock,
@@ -60,7 +72,7 @@ pub struct World {
     /// Leave, with this status.
     pub(super) exit: Option<i32>,
     plan: Plan,
-    options: RunOptions,
+    pub(super) options: RunOptions,
     units: Vec<Unit>,
     spawns: VecDeque<Pending>,
     helpers: Helpers,
@@ -84,27 +96,14 @@ pub struct World {
 
 impl World {
     /// Nothing has been started yet.
-    pub fn new(
-        plan: Plan,
-        options: RunOptions,
-        run_dir: Option<RunDir>,
-        messages: Messages,
-    ) -> Result<Self, String> {
-        let poller = Poller::new().map_err(|errno| format!("cannot make an epoll set: {}", errno.desc()))?;
-        let names = plan.policy.units.iter().map(|unit| &*unit.name);
-        let console = Console::new(options.style, options.colour, names);
+    pub fn new(plan: Plan, options: RunOptions, hands: Hands) -> Self {
+        let Hands { poller, console, run_dir, messages } = hands;
         let mark = format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros());
         let mut units = Vec::new();
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let number = number as u32;
-            let patterns =
-                exec.ready.probes.iter().chain(&exec.health.probes).filter_map(|probe| match probe {
-                    Probe::Log { pattern } => regex_lite::Regex::new(pattern).ok(),
-                    Probe::Notify | Probe::Fd(_) | Probe::Tcp { .. } | Probe::Http { .. } => None,
-                    Probe::Exec { .. } | Probe::Path { .. } => None,
-                });
             let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
-            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns.collect());
+            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec));
             units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
         }
         let events_dir =
@@ -112,7 +111,7 @@ impl World {
         let events = EventLog::new(events_dir.map(|dir| dir.join("events.jsonl")));
         let supervisor = Supervisor::new(options.seed);
         let upward = Upward::new(options.ready);
-        Ok(Self {
+        Self {
             clock: Clock::new(),
             poller,
             console,
@@ -140,12 +139,13 @@ impl World {
             started: clock::wall().as_secs_f64(),
             mark,
             said_abstract: false,
-        })
+        }
     }
 
-    /// Where the control socket lies by default.
+    /// Where the control socket lies: as asked, else in the run directory.
     pub fn socket_path(&self) -> Option<std::path::PathBuf> {
-        self.run_dir.as_ref().map(RunDir::socket)
+        let own = self.run_dir.as_ref()?.socket();
+        Some(self.options.socket.clone().unwrap_or(own))
     }
 
     /// Now.
@@ -199,16 +199,10 @@ impl World {
 
     fn publish(&mut self, change: Change) {
         let Change { unit: _, after } = change;
-        let mut words = format!("{}: {}", after.unit, after.state.word());
-        if let Some(degraded) = &after.degraded {
-            words.push_str(&format!(" (degraded: {degraded})"));
-        }
-        if let Some(detail) = &after.detail {
-            words.push_str(&format!(" ({detail})"));
-        }
-        if !after.cause.is_empty() {
-            words.push_str(&format!(": {}", after.cause));
-        }
+        let degraded = after.degraded.as_ref().map(|why| format!(" (degraded: {why})")).unwrap_or_default();
+        let detail = after.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+        let cause = if after.cause.is_empty() { String::new() } else { format!(": {}", after.cause) };
+        let words = format!("{}: {}{degraded}{detail}{cause}", after.unit, after.state.word());
         match after.state {
             crate::supervisor::snapshot::State::Failed | crate::supervisor::snapshot::State::Unhealthy => {
                 tracing::warn!("{words}");
@@ -219,7 +213,7 @@ impl World {
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
         }
-        self.news.push(News::Event(record));
+        self.news.push(News::Event(Box::new(record)));
         self.changed = true;
     }
 
@@ -247,14 +241,7 @@ impl World {
         if std::mem::take(&mut self.changed) {
             self.upward.units(&self.supervisor.snapshot());
         }
-        for (level, text) in self.messages.take() {
-            let level = match level {
-                tracing::Level::ERROR => "error",
-                tracing::Level::WARN => "warning",
-                _ => "info",
-            };
-            self.console.say(level, &text);
-        }
+        self.write_messages();
         self.console.flush(&self.poller);
         let at = self.next_deadline().map(|at| self.clock.absolute(at));
         if let Err(errno) = self.poller.set_deadline(at) {
@@ -321,20 +308,19 @@ impl World {
         if let Some(dir) = &self.run_dir {
             dir.clean();
         }
-        self.settle_messages();
+        self.write_messages();
         self.console.finish();
     }
 
-    fn settle_messages(&mut self) {
-        for (_, text) in self.messages.take() {
-            self.console.say("info", &text);
+    fn write_messages(&mut self) {
+        for (level, text) in self.messages.take() {
+            let level = match level {
+                tracing::Level::ERROR => "error",
+                tracing::Level::WARN => "warning",
+                _ => "info",
+            };
+            self.console.say(level, &text);
         }
-    }
-
-    /// Writes a message that ends the runner.
-    pub fn last_words(&mut self, message: &str) {
-        self.console.say("error", message);
-        self.console.finish();
     }
 
     /// Log files and the event file are opened anew.
@@ -362,6 +348,22 @@ impl World {
         }
         self.inbox.push_back(Event::Shutdown { fast });
     }
+}
+
+/// The regular expressions that wait for a line of this unit.
+fn patterns(exec: &UnitExec) -> Vec<regex_lite::Regex> {
+    let probes = exec.ready.probes.iter().chain(&exec.health.probes);
+    probes
+        .filter_map(|probe| match probe {
+            Probe::Log { pattern } => regex_lite::Regex::new(pattern).ok(),
+            Probe::Notify
+            | Probe::Fd(_)
+            | Probe::Tcp { .. }
+            | Probe::Http { .. }
+            | Probe::Exec { .. }
+            | Probe::Path { .. } => None,
+        })
+        .collect()
 }
 
 /// Raises the soft limit on descriptors to the hard one; what it was before, for the children.

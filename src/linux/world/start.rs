@@ -132,8 +132,7 @@ impl World {
         }
     }
 
-    fn spawn_pending(&mut self, pending: Pending) {
-        let Pending { unit, generation, phase } = pending;
+    fn spawn_pending(&mut self, Pending { unit, generation, phase }: Pending) {
         if let Err(failure) = self.spawn(unit, generation, phase) {
             self.inbox.push_back(Event::SpawnFailed { unit, generation, phase, failure });
         }
@@ -305,8 +304,12 @@ fn uses_notify(exec: &UnitExec) -> bool {
 fn ready_descriptor(exec: &UnitExec) -> Option<i32> {
     exec.ready.probes.iter().find_map(|probe| match probe {
         Probe::Fd(number) => Some(*number),
-        Probe::Notify | Probe::Tcp { .. } | Probe::Http { .. } => None,
-        Probe::Exec { .. } | Probe::Log { .. } | Probe::Path { .. } => None,
+        Probe::Notify
+        | Probe::Tcp { .. }
+        | Probe::Http { .. }
+        | Probe::Exec { .. }
+        | Probe::Log { .. }
+        | Probe::Path { .. } => None,
     })
 }
 
