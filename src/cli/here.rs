@@ -86,3 +86,9 @@ fn folder(systemd: &str, system: &str, own: impl FnOnce() -> Option<PathBuf>) ->
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
+
+/// A number that is another one at each start, for what must not be the same on every node of a fleet.
+pub fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 32)
+}

@@ -6,12 +6,14 @@ mod check;
 mod client;
 mod env;
 mod events;
+mod explain;
 mod facts;
 mod kill;
 mod logs;
 mod plan;
 mod probe;
 mod profile;
+mod run;
 mod shutdown;
 mod start;
 mod status;
@@ -27,6 +29,7 @@ use std::process::ExitCode;
 /// Runs a verb.
 pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
     match verb {
+        Verb::Run(args) => return run::run(context, args),
         Verb::Status(args) => status::run(context, args),
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),
@@ -47,7 +50,7 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Env(args) => env::run(context, args),
         Verb::Facts(args) => facts::run(context, args),
         Verb::Profile(verb) => profile::run(context, verb),
-        Verb::Run(_) | Verb::Explain(_) => Ok(()),
+        Verb::Explain(args) => explain::run(context, args),
     }
     .map(|()| ExitCode::SUCCESS)
 }
