@@ -7,10 +7,10 @@ use super::state::EnvState;
 use crate::config::tree::{Layer, Node};
 use crate::diagnostic::{Diagnostic, Level, SourceMap};
 use crate::expr::{Handle, Scope, Value};
+use crate::plan::Traced;
 use crate::plan::inputs::{EnvFileText, Inputs};
 use crate::plan::render::Cx;
 use crate::plan::scope::{LiveEnv, Site, World};
-use crate::plan::Traced;
 use crate::resolve::{Dirs, EnvSource, Placement, Unit, UnitGraph, UnitKind};
 use std::cell::RefCell;
 
@@ -80,8 +80,8 @@ pub(super) fn run(environ: Option<&[(&str, &[u8])]>, text: &str) -> Outcome {
     assert_eq!(problems, vec![], "{text}");
     let unit = unit(tree);
     let graph = UnitGraph::default();
-    let environ: Option<Vec<(String, Vec<u8>)>> = environ
-        .map(|all| all.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec())).collect());
+    let environ: Option<Vec<(String, Vec<u8>)>> =
+        environ.map(|all| all.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec())).collect());
     let env_file = |path: &str| match path {
         "/etc/one" => EnvFileText::Text("A=file\n# c\nB='x y'\n".into()),
         "/etc/bad" => EnvFileText::Text("A=1\noops\n".into()),
@@ -252,7 +252,11 @@ fn json_is_merged_one_level_deep() {
     check(&[("J", r#"{"c.port":"1","x":2}"#)], rule, &[r#"J={"c.port": "26666", "x": 2}"#]);
     let keep = "[rule.r]\non_conflict = 'keep'\nmerge.J = { 'c.port' = '26666' }";
     check(&[("J", r#"{"c.port":"1"}"#)], keep, &[r#"J={"c.port":"1"}"#]);
-    check(&[], "[rule.r]\nmerge.J = { n = 1, b = true, l = ['a', '{{ none }}'] }", &[r#"J={"n": 1, "b": true, "l": ["a"]}"#]);
+    check(
+        &[],
+        "[rule.r]\nmerge.J = { n = 1, b = true, l = ['a', '{{ none }}'] }",
+        &[r#"J={"n": 1, "b": true, "l": ["a"]}"#],
+    );
 }
 
 #[test]
@@ -318,15 +322,27 @@ fn selectors_and_conditions() {
 
 #[test]
 fn a_rule_without_effect_says_why() {
-    check_without_effect(&[("A", "x")], "[rule.r]\ndefault = { A = 'd' }", &[("r", "`A` is already set (inherited)")]);
+    check_without_effect(
+        &[("A", "x")],
+        "[rule.r]\ndefault = { A = 'd' }",
+        &[("r", "`A` is already set (inherited)")],
+    );
     check_without_effect(
         &[],
         "env = { A = 'x' }\n[rule.r]\ndefault = { A = 'd' }",
         &[("r", "`A` is already set (by [env])")],
     );
-    check_without_effect(&[], "[rule.r]\nwhen = 'param.off'\nset = { A = '1' }", &[("r", "`when = param.off` does not hold")]);
+    check_without_effect(
+        &[],
+        "[rule.r]\nwhen = 'param.off'\nset = { A = '1' }",
+        &[("r", "`when = param.off` does not hold")],
+    );
     check_without_effect(&[], "[rule.r]\nunset = ['A']", &[("r", "`A` is not set")]);
-    check_without_effect(&[("J", r#"{"a":1}"#)], "[rule.r]\nmerge.J = { a = 1 }", &[("r", "`J` has these keys already")]);
+    check_without_effect(
+        &[("J", r#"{"a":1}"#)],
+        "[rule.r]\nmerge.J = { a = 1 }",
+        &[("r", "`J` has these keys already")],
+    );
     check_without_effect(&[], "[rule.r]\ndefault = { A = 'd' }", &[]);
 }
 
@@ -338,7 +354,14 @@ fn every_variable_tells_its_story() {
     let story: Vec<_> = traced
         .chain
         .iter()
-        .map(|origin| (origin.action, origin.value.as_deref().unwrap(), origin.offered.as_deref(), origin.why.as_deref()))
+        .map(|origin| {
+            (
+                origin.action,
+                origin.value.as_deref().unwrap(),
+                origin.offered.as_deref(),
+                origin.why.as_deref(),
+            )
+        })
         .collect();
     assert_eq!(
         story,
@@ -354,15 +377,20 @@ fn every_variable_tells_its_story() {
 
 #[test]
 fn secrets_are_known_by_name() {
-    let outcome = run(Some(&[("MY_TOKEN", b"x"), ("Password1", b"x"), ("API_KEY", b"x"), ("KEYS", b"x")]), "");
+    let outcome =
+        run(Some(&[("MY_TOKEN", b"x"), ("Password1", b"x"), ("API_KEY", b"x"), ("KEYS", b"x")]), "");
     let secret: Vec<_> = outcome.traced.iter().filter(|t| t.secret).map(|t| t.name.as_str()).collect();
     assert_eq!(secret, ["API_KEY", "MY_TOKEN", "Password1"]);
 }
 
 #[test]
 fn without_an_environment_what_no_file_sets_is_unknown() {
-    let outcome = run(None, "env = { A = '{{ env.X }}', B = 'b' }\n[rule.r]\ndefault = { B = 'x', C = 'c' }\n[rule.s]\nwhen = 'param.unknown'\nset = { B = 'maybe' }");
-    let state: Vec<_> = outcome.traced.iter().map(|t| (t.name.as_str(), t.value.as_deref(), t.unknown)).collect();
+    let outcome = run(
+        None,
+        "env = { A = '{{ env.X }}', B = 'b' }\n[rule.r]\ndefault = { B = 'x', C = 'c' }\n[rule.s]\nwhen = 'param.unknown'\nset = { B = 'maybe' }",
+    );
+    let state: Vec<_> =
+        outcome.traced.iter().map(|t| (t.name.as_str(), t.value.as_deref(), t.unknown)).collect();
     assert_eq!(state, [("A", None, true), ("B", None, true), ("C", None, true)]);
     let said: Vec<_> = outcome.said.iter().map(|one| (one.level, one.message.as_str())).collect();
     assert_eq!(said, [(Level::Note, "no file sets `X`: it comes from the runner's environment")]);
