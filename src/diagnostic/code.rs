@@ -91,6 +91,7 @@ codes! {
     UnknownParameter = "unknown-parameter": "A value is given to a parameter that its unit does not declare.",
     UnknownUnit = "unknown-unit": "No unit of this name is known.",
     UnknownProfile = "unknown-profile": "No profile of this name or alias is known.",
+    ProfileFallback = "profile-fallback": "No profile matches this machine, so `profile = \"auto\"` takes the one with `fallback = true`.",
     AmbiguousProfile = "ambiguous-profile": "More than one profile answers to this name, or matches this machine.",
     UnknownRole = "unknown-role": "No file mentions this role.",
     ExtendsCycle = "extends-cycle": "Files extend each other in a circle.",

@@ -6,22 +6,55 @@
 //!
 //! Must not know: clock, `/proc`, the filesystem (file texts are given).
 
+mod build;
+mod connect;
+mod edges;
+mod facts;
+mod given;
+mod known;
+mod layers;
+mod library;
 mod names;
+mod order;
 pub mod params;
+mod profile;
+mod reads;
+mod requires;
 mod scope;
 pub mod select;
+mod selection;
 mod sites;
 pub mod values;
 mod world;
 
+#[cfg(test)]
+mod tests;
+
+pub use build::{Prepared, prepare, resolve, resolve_prepared};
+pub use names::nearest;
 pub use scope::{EnvSource, UnitScope};
 
 use crate::config::tree::{Layer, Node};
 use crate::diagnostic::{Level, Span};
 use crate::expr::Value;
+use crate::facts::Facts;
+use crate::load::FileSet;
 use crate::plan::policy::{EdgeKind, UnitName, Until};
 use indexmap::IndexMap;
 use std::time::Duration;
+
+/// What the graph is made of.
+#[derive(Debug, Clone)]
+pub struct Inputs<'a> {
+    /// Every file of the search path.
+    pub files: &'a FileSet,
+    /// What the caller chose beside the files.
+    pub options: Options,
+    /// The runner's own environment; `None` = not known (`check`): variables that no file sets are unknown.
+    pub environment: Option<&'a IndexMap<String, String>>,
+    /// The machine; `None` = not known (`check`): facts that the node file does not tell are unknown.
+    pub facts: Option<&'a Facts>,
+}
 
 /// What the caller chose beside the files. Every text may be empty: then the node file decides.
 #[derive(Debug, Clone, Default)]

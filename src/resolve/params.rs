@@ -127,19 +127,13 @@ pub fn declarations(tree: &Node, diagnostics: &mut Vec<Diagnostic>) -> IndexMap<
 fn declaration(name: &str, span: Span, table: &Table, diagnostics: &mut Vec<Diagnostic>) -> Decl {
     let text = |key: &str| table.get(key).and_then(Node::as_str).map(str::to_owned);
     let flag = |key: &str| table.get(key).and_then(Node::as_bool) == Some(true);
+    // A word that is no type was reported by the schema.
     let kind = match table.get("type") {
-        Some(node) => node.as_str().and_then(ParamKind::from_word),
-        None => {
-            diagnostics.push(
-                Diagnostic::error(Code::ParameterDeclaration, format!("parameter `{name}` has no type"))
-                    .at(span, "declared here")
-                    .with_help("add `type = \"string\"`, or another of the types that `tenon explain param.type` lists"),
-            );
-            None
-        }
+        Some(node) => node.as_str().and_then(ParamKind::from_word).unwrap_or(ParamKind::Json),
+        None => ParamKind::String,
     };
     let decl = Decl {
-        kind: kind.unwrap_or(ParamKind::Json),
+        kind,
         default: table.get("default").cloned(),
         optional: flag("optional"),
         empty_is_default: table.get("empty").and_then(Node::as_str) == Some("default"),

@@ -69,21 +69,25 @@ fn text(text: &str) -> Value {
 impl UnitGraph {
     /// The names of an expression that stands in `file` and is about `unit`: `param` and settings are the file's,
     /// `unit`, `file`, `data` and `dirs.unit` the unit's. Without `env`, `env.X` is what parameters see.
-    /// `None` if one of them is not known.
+    /// Without a unit the expression is about none (a requirement of a settings unit). `None` if one of them is not
+    /// known.
     pub fn scope<'a>(
         &'a self,
         file: &Owner,
-        unit: &str,
+        unit: Option<&str>,
         env: Option<&'a dyn EnvSource>,
     ) -> Option<UnitScope<'a>> {
         let file = self.world.file_of(file)?;
-        let unit = *self.world.units.get(unit)?;
-        Some(UnitScope::new(&self.world, file, Some(unit), env.map_or(EnvView::Base, EnvView::Given)))
+        let unit = match unit {
+            Some(unit) => Some(*self.world.units.get(unit)?),
+            None => None,
+        };
+        Some(UnitScope::new(&self.world, file, unit, env.map_or(EnvView::Base, EnvView::Given)))
     }
 
     /// As [`UnitGraph::scope`], for a unit's own file.
     pub fn unit_scope<'a>(&'a self, unit: &str, env: Option<&'a dyn EnvSource>) -> Option<UnitScope<'a>> {
-        self.scope(&Owner::Unit(unit.into()), unit, env)
+        self.scope(&Owner::Unit(unit.into()), Some(unit), env)
     }
 }
 
@@ -174,7 +178,7 @@ impl Scope for UnitScope<'_> {
         match name {
             "env" => Some(handle(Root::Env, 0)),
             "param" => Some(handle(Root::Param, self.file)),
-            "fact" => Some(handle(Root::Fact, 0)),
+            "fact" => Some(handle(Root::Fact, self.file)),
             "node" => Some(handle(Root::Node, 0)),
             "dirs" => Some(handle(Root::Dirs, 0)),
             "unit" => of_unit(Root::Unit),
@@ -193,7 +197,7 @@ impl Scope for UnitScope<'_> {
         match root {
             Root::Env => self.env(name),
             Root::Param => self.world.param(file, name),
-            Root::Fact => self.world.fact(name),
+            Root::Fact => self.world.fact(file, name),
             Root::Unit => self.unit_member(file, name),
             Root::File => self.part_of_unit("file", name),
             Root::Data => self.part_of_unit("data", name),
@@ -203,7 +207,7 @@ impl Scope for UnitScope<'_> {
                     let profile = self.world.profile.and_then(|file| self.world.files.get(file));
                     profile.map_or(Value::Nothing, |profile| text(&profile.name))
                 }
-                "name" => self.world.fact("hostname")?,
+                "name" => self.world.fact(self.file, "hostname")?,
                 _ => return Err(format!("`node` has no member `{name}`")),
             }),
             Root::Dirs => Ok(match name {

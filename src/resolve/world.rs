@@ -289,7 +289,7 @@ impl World {
     }
 
     fn raw_value(&self, file: FileId, node: &Node) -> Result<Value, String> {
-        let is_profile = self.profile == Some(file);
+        let is_profile = self.files.get(file).is_some_and(|file| file.owner == Owner::Profile);
         let unit = (!is_profile).then_some(file);
         let scope = UnitScope::new(self, file, unit, EnvView::Base);
         values::evaluate(node, &scope, &self.sources).map_err(|diagnostic| {
@@ -344,10 +344,12 @@ impl World {
         Err(message)
     }
 
-    /// A fact as this run knows it: `[facts]` of the node file first.
-    pub fn fact(&self, name: &str) -> Result<Value, String> {
+    /// A fact as this run knows it, asked for by an expression of `file`: `[facts]` of the node file first, then what
+    /// that file (if it is a profile), the chosen profile or a settings unit declares.
+    pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
         let found = self.facts.as_ref().map(|facts| {
-            let owners = self.profile.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
+            let asking = self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+            let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
             facts.get(owners.iter().map(String::as_str), name).map_or(Value::Nothing, |fact| fact.value.clone())
         });
