@@ -5,7 +5,7 @@
 //! line), and only the merged tree is decoded to types. A value that lost a merge is kept in [`Node::losers`], so
 //! that `env --why` and `cat` can tell the whole story.
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{FileId, Span};
 use indexmap::IndexMap;
 
 /// Which layer a value was written in, low to high. Shown to people, so the names are theirs.
@@ -68,6 +68,21 @@ pub enum Item {
 pub struct Table {
     /// The entries.
     pub entries: IndexMap<String, Entry>,
+    /// What a later layer took away (`unset`, `enabled = false`), the latest last. Empty on a tree of one file.
+    pub removed: Vec<Removed>,
+}
+
+/// An entry that a later layer took away.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removed {
+    /// Its key.
+    pub name: String,
+    /// What stood there.
+    pub entry: Entry,
+    /// The `unset` element or `enabled = false` that took it away.
+    pub by: Span,
+    /// The layer of that.
+    pub layer: Layer,
 }
 
 /// One entry of a [`Table`].
@@ -130,6 +145,30 @@ impl Node {
             Item::Bool(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// An empty table, the start of every merge.
+    pub fn empty(layer: Layer) -> Self {
+        Self::new(Item::Table(Table::default()), Span { file: FileId(0), start: 0, end: 0 }, layer)
+    }
+
+    /// The same tree, every value of it written by `layer`.
+    #[must_use]
+    pub fn with_layer(mut self, layer: Layer) -> Self {
+        self.layer = layer;
+        self.item = match self.item {
+            Item::Array(items) => Item::Array(items.into_iter().map(|item| item.with_layer(layer)).collect()),
+            Item::Table(mut table) => {
+                table.entries = table
+                    .entries
+                    .into_iter()
+                    .map(|(key, entry)| (key, Entry { node: entry.node.with_layer(layer), ..entry }))
+                    .collect();
+                Item::Table(table)
+            }
+            scalar => scalar,
+        };
+        self
     }
 
     /// Follows a dotted path of bare keys: `node.get("stop.timeout")`.

@@ -216,6 +216,20 @@ pub struct StatusReply {
     pub runner: RunnerInfo,
     /// The units, in plan order.
     pub units: Vec<UnitSnapshot>,
+    /// What their `[info]` says.
+    #[serde(default)]
+    pub info: Vec<InfoLine>,
+}
+
+/// A line of a unit's `[info]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InfoLine {
+    /// Whose.
+    pub unit: String,
+    /// `[info]` key.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// Parameters of `Start`.

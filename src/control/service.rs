@@ -1,8 +1,8 @@
 //! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
 
 use super::message::{
-    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, JobRequest, KillCall, LogLine,
-    LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
+    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
     StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
@@ -30,6 +30,11 @@ pub trait Runner {
     fn units(&self) -> Vec<UnitSnapshot>;
     /// Whether the unit carries this label.
     fn has_label(&self, unit: &str, label: &str) -> bool;
+    /// Lines of `[info]` of a unit: name, value.
+    fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let _ = unit;
+        Vec::new()
+    }
     /// How far a unit is from a goal.
     fn progress(&self, unit: &str, goal: Goal) -> Progress;
     /// Why a unit is as it is: itself first, then whom it waits for or what failed, to the root.
@@ -188,7 +193,12 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
     if !names.is_empty() {
         units.retain(|unit| names.contains(&unit.unit));
     }
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units })))
+    let mut info = Vec::new();
+    for unit in &units {
+        let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
+        info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
+    }
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

@@ -82,6 +82,9 @@ impl Runner for Fake {
     fn has_label(&self, unit: &str, label: &str) -> bool {
         unit == "engine@0" && label == "engine"
     }
+    fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        if unit == "store" { vec![("segment".to_owned(), "400GB".to_owned())] } else { Vec::new() }
+    }
     fn progress(&self, unit: &str, goal: Goal) -> Progress {
         let unit = self.units.iter().find(|candidate| candidate.unit == unit).unwrap();
         match (goal, unit.state) {
@@ -253,6 +256,15 @@ fn units_are_chosen_by_name_glob_and_label_in_plan_order() {
     assert_eq!(chosen(json!(["store"])), ["store"]);
     assert_eq!(chosen(json!(["engine@*", "master", "master"])), ["master", "engine@0"]);
     assert_eq!(chosen(json!(["label:engine"])), ["engine@0"]);
+}
+
+#[test]
+fn status_carries_the_lines_that_units_have_of_their_own() {
+    let info = |units: Value| {
+        call("dev.tenon.Runner.Status", &json!({ "units": units })).remove(0)["parameters"]["info"].clone()
+    };
+    assert_eq!(info(json!([])), json!([{ "unit": "store", "name": "segment", "value": "400GB" }]));
+    assert_eq!(info(json!(["master"])), json!([]));
 }
 
 #[test]

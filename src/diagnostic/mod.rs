@@ -8,9 +8,16 @@
 //! Must not: read files, print.
 
 mod code;
+mod human;
+mod json;
 mod source;
 
+#[cfg(test)]
+mod tests;
+
 pub use code::Code;
+pub use human::{human, summary};
+pub use json::json;
 pub use source::{FileId, SourceMap, Span};
 
 /// How bad it is. Only [`Level::Error`] stops anything.
@@ -138,4 +145,15 @@ impl Diagnostic {
 /// Whether any of them stops things.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
+}
+
+/// By file and place, those without a place first; what is said twice is said once.
+pub fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let place = |diagnostic: &Diagnostic| {
+        let primary = diagnostic.labels.iter().find(|label| label.primary).or(diagnostic.labels.first());
+        primary.map(|label| (label.span.file, label.span.start))
+    };
+    diagnostics.sort_by_key(place);
+    diagnostics.dedup();
+    diagnostics
 }

@@ -1,0 +1,111 @@
+//! Diagnostics for people: the place, the line, what is wrong there, and the corrected line.
+
+use super::{Diagnostic, FileId, Help, Label, Level, SourceMap, Span};
+use annotate_snippets::{AnnotationKind, Group, Level as Shown, Patch, Renderer, Snippet};
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// More than this is not read by anybody; what is left out is counted.
+pub const MAX_SHOWN: usize = 200;
+
+/// Renders diagnostics in the order given, a blank line after each, with the count as the last line. Empty without
+/// diagnostics. With `colour`, ANSI styles are in it.
+pub fn human(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let mut text = String::new();
+    for diagnostic in diagnostics.iter().take(MAX_SHOWN) {
+        text.push_str(&one(diagnostic, sources, &renderer));
+        text.push_str("\n\n");
+    }
+    if diagnostics.len() > MAX_SHOWN {
+        let _ = write!(text, "… and {} more\n\n", diagnostics.len() - MAX_SHOWN);
+    }
+    if let Some(summary) = summary(diagnostics) {
+        text.push_str(&summary);
+        text.push('\n');
+    }
+    text
+}
+
+/// `error: 3 errors, 1 warning`; none if there is nothing to say.
+pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
+    let count = |level| diagnostics.iter().filter(|diagnostic| diagnostic.level == level).count();
+    let counts =
+        [(count(Level::Error), "error"), (count(Level::Warning), "warning"), (count(Level::Note), "note")];
+    let worst = counts.iter().find(|(count, _)| *count > 0)?.1;
+    let words: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}{}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    Some(format!("{worst}: {}", words.join(", ")))
+}
+
+fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
+    let level = match diagnostic.level {
+        Level::Error => Shown::ERROR,
+        Level::Warning => Shown::WARNING,
+        Level::Note => Shown::NOTE,
+    };
+    let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.name());
+    let mut group = Group::with_title(title);
+    for (file, labels) in by_file(&diagnostic.labels) {
+        let mut snippet = Snippet::source(sources.text(file)).path(sources.name(file));
+        for label in labels {
+            let kind = if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+            let mut annotation = kind.span(inside(label.span, sources));
+            if !label.text.is_empty() {
+                annotation = annotation.label(label.text.as_str());
+            }
+            snippet = snippet.annotation(annotation);
+        }
+        group = group.element(snippet);
+    }
+    for note in &diagnostic.notes {
+        group = group.element(Shown::NOTE.message(note.as_str()));
+    }
+    for help in diagnostic.helps.iter().filter(|help| help.patch.is_none()) {
+        group = group.element(Shown::HELP.message(help.message.as_str()));
+    }
+    let patches = diagnostic.helps.iter().filter_map(|help| patch(help, sources));
+    let report: Vec<Group<'_>> = std::iter::once(group).chain(patches).collect();
+    renderer.render(&report)
+}
+
+/// The corrected line.
+fn patch<'a>(help: &'a Help, sources: &'a SourceMap) -> Option<Group<'a>> {
+    let (span, replacement) = help.patch.as_ref()?;
+    let snippet = Snippet::source(sources.text(span.file))
+        .path(sources.name(span.file))
+        .patch(Patch::new(inside(*span, sources), replacement.as_str()));
+    Some(Shown::HELP.secondary_title(help.message.as_str()).element(snippet))
+}
+
+/// Labels by file: the file of the first primary label first, then in the order they come.
+fn by_file(labels: &[Label]) -> Vec<(FileId, Vec<&Label>)> {
+    let mut files: Vec<(FileId, Vec<&Label>)> = Vec::new();
+    let primary_first =
+        labels.iter().filter(|label| label.primary).chain(labels.iter().filter(|label| !label.primary));
+    for label in primary_first {
+        match files.iter_mut().find(|(file, _)| *file == label.span.file) {
+            Some((_, of_file)) => of_file.push(label),
+            None => files.push((label.span.file, vec![label])),
+        }
+    }
+    files
+}
+
+/// The span as a range that is certainly inside the text and on character boundaries.
+fn inside(span: Span, sources: &SourceMap) -> Range<usize> {
+    let text = sources.text(span.file);
+    let boundary = |at: usize, step: isize| {
+        let mut at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at = at.saturating_add_signed(step);
+        }
+        at
+    };
+    let start = boundary(span.start as usize, -1);
+    let end = boundary((span.end as usize).max(start), 1);
+    start..end.max(start)
+}

@@ -1,0 +1,195 @@
+//! Start order and stop order; cycles are refused with every edge shown.
+
+use super::known::KnownUnits;
+use super::selection::Selection;
+use super::world::FileId;
+use crate::config::tree::Node;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::plan::policy::UnitName;
+use std::collections::HashMap;
+
+/// `from` comes after `to`, because of this.
+#[derive(Debug, Clone)]
+struct Arrow {
+    from: FileId,
+    to: FileId,
+    span: Span,
+    words: String,
+    sure: bool,
+}
+
+/// Which of the two orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Start,
+    Stop,
+}
+
+/// Fills the stop order of every unit and gives the start order: dependencies first, otherwise as asked for.
+pub(super) fn order(
+    known: &KnownUnits,
+    selection: &mut Selection,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<UnitName> {
+    let files: Vec<FileId> = selection.planned.keys().copied().collect();
+    let names: HashMap<UnitName, FileId> =
+        known.units.iter().enumerate().map(|(file, unit)| (unit.name.clone(), file)).collect();
+    let starts = start_arrows(&files, &names, selection);
+    let sorted = sort(&files, &starts, known, Kind::Start, diagnostics);
+    let mut stops = stop_arrows(&files, &names, selection);
+    sort(&files, &stops, known, Kind::Stop, diagnostics);
+    hold_data_last(known, selection, &sorted, &mut stops);
+    for arrow in stops {
+        let Some(other) = known.units.get(arrow.to) else { continue };
+        let links = selection.links(arrow.from);
+        if !links.stop_after.iter().any(|(name, _)| *name == other.name) {
+            links.stop_after.push((other.name.clone(), arrow.span));
+        }
+    }
+    sorted.into_iter().filter_map(|file| Some(known.units.get(file)?.name.clone())).collect()
+}
+
+fn start_arrows(files: &[FileId], names: &HashMap<UnitName, FileId>, selection: &mut Selection) -> Vec<Arrow> {
+    let mut arrows = Vec::new();
+    for &from in files {
+        for edge in selection.links(from).edges.clone().into_iter().filter(|edge| edge.orders_start) {
+            let Some(&to) = names.get(&edge.to) else { continue };
+            let sure = selection.surely_runs(from) && selection.surely_runs(to) && edge_is_sure(&edge, selection);
+            arrows.push(Arrow { from, to, span: edge.span, words: edge.words, sure });
+        }
+    }
+    arrows
+}
+
+fn edge_is_sure(edge: &super::Edge, selection: &Selection) -> bool {
+    !selection.unsure_edges.contains(&edge.span)
+}
+
+/// A unit stops after those that start after it, and after those its `stop_after` names.
+fn stop_arrows(files: &[FileId], names: &HashMap<UnitName, FileId>, selection: &mut Selection) -> Vec<Arrow> {
+    let mut arrows = Vec::new();
+    for &file in files {
+        let links = selection.links(file).clone();
+        for (other, span) in links.stop_after {
+            let Some(&to) = names.get(&other) else { continue };
+            let sure = selection.surely_runs(file) && selection.surely_runs(to);
+            arrows.push(Arrow { from: file, to, span, words: format!("stop_after {other}"), sure });
+        }
+        for edge in links.edges.into_iter().filter(|edge| edge.orders_stop) {
+            let Some(&other) = names.get(&edge.to) else { continue };
+            let sure = selection.surely_runs(file) && selection.surely_runs(other) && edge_is_sure(&edge, selection);
+            arrows.push(Arrow { from: other, to: file, span: edge.span, words: edge.words, sure });
+        }
+    }
+    arrows
+}
+
+/// Stable topological order. Members of a cycle are reported and follow in the order asked for.
+fn sort(
+    files: &[FileId],
+    arrows: &[Arrow],
+    known: &KnownUnits,
+    kind: Kind,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<FileId> {
+    let mut left: Vec<FileId> = files.to_vec();
+    let mut sorted = Vec::new();
+    while !left.is_empty() {
+        let free = left.iter().position(|file| {
+            !arrows.iter().any(|arrow| arrow.from == *file && (arrow.to == *file || left.contains(&arrow.to)))
+        });
+        let at = match free {
+            Some(at) => at,
+            None => {
+                let ring = ring(&left, arrows);
+                let sure = ring.iter().all(|arrow| arrow.sure);
+                // Edges that may not exist on a real machine refuse nothing.
+                if sure {
+                    diagnostics.push(cycle(&ring, known, kind));
+                }
+                let member = ring.first().map(|arrow| arrow.from);
+                member.and_then(|file| left.iter().position(|known| *known == file)).unwrap_or(0)
+            }
+        };
+        sorted.push(left.remove(at));
+    }
+    sorted
+}
+
+/// Some ring among what is left: every unit of it waits for the next.
+fn ring<'a>(left: &[FileId], arrows: &'a [Arrow]) -> Vec<&'a Arrow> {
+    let inside: Vec<&Arrow> =
+        arrows.iter().filter(|arrow| left.contains(&arrow.from) && left.contains(&arrow.to)).collect();
+    // Surely existing edges first: a ring of them alone is a mistake everywhere.
+    for only_sure in [true, false] {
+        for start in left {
+            let mut path: Vec<&Arrow> = Vec::new();
+            let mut at = *start;
+            while let Some(next) = inside.iter().find(|arrow| arrow.from == at && (arrow.sure || !only_sure)) {
+                path.push(next);
+                at = next.to;
+                if let Some(begin) = path.iter().position(|arrow| arrow.from == at) {
+                    return path.split_off(begin);
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn cycle(ring: &[&Arrow], known: &KnownUnits, kind: Kind) -> Diagnostic {
+    let name = |file: FileId| known.units.get(file).map_or("", |unit| &unit.name);
+    let first = ring.iter().enumerate().min_by_key(|(_, arrow)| name(arrow.from)).map_or(0, |(at, _)| at);
+    let ring: Vec<&Arrow> = ring.iter().cycle().skip(first).take(ring.len()).copied().collect();
+    let mut names: Vec<&str> = ring.iter().map(|arrow| name(arrow.from)).collect();
+    names.extend(ring.first().map(|arrow| name(arrow.from)));
+    let (what, verb) = match kind {
+        Kind::Start => ("units wait for each other in a circle", "waits for"),
+        Kind::Stop => ("units are to be stopped after each other in a circle", "stops after"),
+    };
+    let mut diagnostic = Diagnostic::error(Code::DependencyCycle, format!("{what}: {}", names.join(" → ")));
+    for (at, arrow) in ring.iter().enumerate() {
+        let text = format!("`{}` {verb} `{}`: {}", name(arrow.from), name(arrow.to), arrow.words);
+        diagnostic = if at == 0 { diagnostic.at(arrow.span, text) } else { diagnostic.context(arrow.span, text) };
+    }
+    let help = match kind {
+        Kind::Start => "take one of these edges away, or let it order the stop only: `order = \"stop\"`",
+        Kind::Stop => "take one of these away, or let an edge order the start only: `order = \"start\"`",
+    };
+    diagnostic.with_help(help)
+}
+
+/// Among units without an order a `holds_data` unit stops last.
+fn hold_data_last(known: &KnownUnits, selection: &Selection, sorted: &[FileId], stops: &mut Vec<Arrow>) {
+    let holds = |file: FileId| {
+        known.units.get(file).and_then(|unit| unit.tree.get("holds_data")).filter(|node| node.as_bool() == Some(true))
+    };
+    let runs: Vec<FileId> = sorted.iter().copied().filter(|file| selection.runs(*file)).collect();
+    for &keeper in &runs {
+        let Some(node) = holds(keeper).map(Node::clone) else { continue };
+        for &other in runs.iter().filter(|&&other| other != keeper && holds(other).is_none()) {
+            if !reaches(stops, other, keeper) && !stops.iter().any(|arrow| arrow.from == keeper && arrow.to == other) {
+                let words = "holds_data".to_owned();
+                stops.push(Arrow { from: keeper, to: other, span: node.span, words, sure: true });
+            }
+        }
+    }
+}
+
+/// Whether `from` stops after `to`, directly or through others.
+fn reaches(arrows: &[Arrow], from: FileId, to: FileId) -> bool {
+    let mut seen = vec![from];
+    let mut queue = vec![from];
+    while let Some(at) = queue.pop() {
+        for arrow in arrows.iter().filter(|arrow| arrow.from == at) {
+            if arrow.to == to {
+                return true;
+            }
+            if !seen.contains(&arrow.to) {
+                seen.push(arrow.to);
+                queue.push(arrow.to);
+            }
+        }
+    }
+    false
+}

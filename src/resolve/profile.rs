@@ -1,0 +1,199 @@
+//! Which profile: by name, by alias, or by what the machine is.
+
+use super::build::strings;
+use super::names::nearest;
+use super::scope::{EnvView, UnitScope};
+use super::values::{as_written, holds};
+use super::world::{FileId, World};
+use super::{Options, Owner};
+use crate::config::tree::Node;
+use crate::diagnostic::{Code, Diagnostic, Span};
+
+/// Chooses the profile, notes it in the world, and says why.
+pub(super) fn choose(
+    world: &mut World,
+    node: &Node,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(FileId, String)> {
+    let written = node.get("profile");
+    let given = options.profile.as_deref().filter(|word| !word.is_empty());
+    let word = given.or_else(|| written?.as_str()).filter(|word| !word.is_empty())?.to_owned();
+    let place = if given.is_some() { None } else { written.map(|node| node.span) };
+    let chosen = if word == "auto" {
+        detect(world, place, diagnostics)
+    } else {
+        by_name(world, &word, place, diagnostics).map(|file| {
+            let by = match place {
+                Some(span) => format!("profile = \"{word}\" in {}", world.sources.place(span)),
+                None => format!("--profile {word}"),
+            };
+            (file, by)
+        })
+    };
+    world.profile = chosen.as_ref().map(|(file, _)| *file);
+    chosen
+}
+
+fn profiles(world: &World) -> impl Iterator<Item = (FileId, &super::world::File)> {
+    world.files.iter().enumerate().filter(|(_, file)| file.owner == Owner::Profile)
+}
+
+fn placed(diagnostic: Diagnostic, place: Option<Span>) -> Diagnostic {
+    match place {
+        Some(span) => diagnostic.at(span, ""),
+        None => diagnostic,
+    }
+}
+
+/// Where a key of a profile stands, for showing both of two.
+fn key_span(file: &super::world::File, key: &str) -> Option<Span> {
+    Some(file.tree.get(key)?.span)
+}
+
+fn by_name(
+    world: &World,
+    word: &str,
+    place: Option<Span>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<FileId> {
+    if let Some((file, _)) = profiles(world).find(|(_, file)| *file.name == *word) {
+        return Some(file);
+    }
+    let aliases: Vec<(FileId, &super::world::File)> =
+        profiles(world).filter(|(_, file)| strings(&file.tree, "aliases").iter().any(|alias| alias == word)).collect();
+    match aliases.as_slice() {
+        [(file, _)] => Some(*file),
+        [] => {
+            let message = format!("there is no profile `{word}`");
+            let diagnostic = placed(Diagnostic::error(Code::UnknownProfile, message), place);
+            let known: Vec<String> = profiles(world)
+                .flat_map(|(_, file)| {
+                    std::iter::once(file.name.to_string()).chain(strings(&file.tree, "aliases"))
+                })
+                .collect();
+            diagnostics.push(match (nearest(word, known.iter().map(String::as_str)), place) {
+                (Some(near), Some(span)) => {
+                    diagnostic.with_patch(format!("did you mean `{near}`?"), span, format!("\"{near}\""))
+                }
+                (Some(near), None) => diagnostic.with_help(format!("did you mean `{near}`?")),
+                (None, _) => diagnostic.with_help(format!("known: {}, auto", names_of(world))),
+            });
+            None
+        }
+        several => {
+            let message = format!("`{word}` is an alias of more than one profile");
+            let mut diagnostic = placed(Diagnostic::error(Code::AmbiguousProfile, message), place);
+            for (_, file) in several {
+                if let Some(span) = key_span(file, "aliases") {
+                    diagnostic = diagnostic.context(span, format!("`{}` says so", file.name));
+                }
+            }
+            diagnostics.push(diagnostic.with_help("name the profile itself"));
+            None
+        }
+    }
+}
+
+fn names_of(world: &World) -> String {
+    profiles(world).map(|(_, file)| file.name.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What `[detect] any` of a profile says of this machine.
+enum Detected {
+    /// This condition holds.
+    Yes(Node),
+    No,
+    /// Facts of the machine are not known in this run.
+    Unknown,
+}
+
+fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
+    let Some(conditions) = world.files.get(file).and_then(|file| file.tree.get("detect.any")?.as_array()) else {
+        return Detected::No;
+    };
+    let scope = UnitScope::new(world, file, None, EnvView::Base);
+    let mut unknown = false;
+    for condition in conditions {
+        match holds(condition, &scope, &world.sources) {
+            Ok(Some(true)) => return Detected::Yes(condition.clone()),
+            Ok(Some(false)) => {}
+            Ok(None) => unknown = true,
+            Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+    }
+    if unknown { Detected::Unknown } else { Detected::No }
+}
+
+fn detect(
+    world: &World,
+    place: Option<Span>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(FileId, String)> {
+    let mut matching: Vec<(FileId, Node)> = Vec::new();
+    let mut unknown = false;
+    for (file, _) in profiles(world) {
+        match asked(world, file, diagnostics) {
+            Detected::Yes(condition) => matching.push((file, condition)),
+            Detected::No => {}
+            Detected::Unknown => unknown = true,
+        }
+    }
+    let name = |file: FileId| world.files.get(file).map_or("", |file| &file.name).to_owned();
+    match matching.as_slice() {
+        // On a real machine another one might match too; that is not to be guessed here.
+        [(file, condition)] if !unknown => {
+            let words = as_written(condition);
+            Some((*file, format!("detected: {} ({})", words.trim_matches('"'), world.sources.place(condition.span))))
+        }
+        [] if !unknown => fallback(world, place, diagnostics),
+        [] | [_] => None,
+        several => {
+            let names: Vec<String> = several.iter().map(|(file, _)| format!("`{}`", name(*file))).collect();
+            let message = format!("more than one profile matches this machine: {}", names.join(" and "));
+            let mut diagnostic = Diagnostic::error(Code::AmbiguousProfile, message);
+            for (at, (file, condition)) in several.iter().enumerate() {
+                let text = format!("holds, so `{}` matches", name(*file));
+                diagnostic =
+                    if at == 0 { diagnostic.at(condition.span, text) } else { diagnostic.context(condition.span, text) };
+            }
+            let help = format!("name one in the node file: `profile = \"{}\"`", name(several[0].0));
+            diagnostics.push(diagnostic.with_help(help));
+            None
+        }
+    }
+}
+
+fn fallback(
+    world: &World,
+    place: Option<Span>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(FileId, String)> {
+    let fallbacks: Vec<(FileId, &super::world::File)> =
+        profiles(world).filter(|(_, file)| file.tree.get("fallback").and_then(Node::as_bool) == Some(true)).collect();
+    match fallbacks.as_slice() {
+        [(file, profile)] => {
+            let message = format!("no profile matches this machine: using `{}`, the fallback", profile.name);
+            diagnostics.push(placed(Diagnostic::note(Code::ProfileFallback, message), place));
+            Some((*file, format!("fallback: nothing detected ({})", profile.name)))
+        }
+        [] => {
+            let message = "no profile matches this machine, and none is the fallback";
+            diagnostics.push(
+                placed(Diagnostic::warning(Code::ProfileFallback, message), place)
+                    .with_help(format!("name one of {}, or give one `fallback = true`", names_of(world))),
+            );
+            None
+        }
+        several => {
+            let mut diagnostic = Diagnostic::error(Code::AmbiguousProfile, "more than one profile is the fallback");
+            for (at, (_, file)) in several.iter().enumerate() {
+                let Some(span) = key_span(file, "fallback") else { continue };
+                let text = format!("`{}` is", file.name);
+                diagnostic = if at == 0 { diagnostic.at(span, text) } else { diagnostic.context(span, text) };
+            }
+            diagnostics.push(diagnostic.with_help("only one profile can have `fallback = true`"));
+            None
+        }
+    }
+}

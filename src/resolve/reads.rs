@@ -1,0 +1,157 @@
+//! Who reads what: required parameters without a value are refused once a planned unit reads them.
+//!
+//! Every expression of a planned unit is evaluated once with an environment that is not known; results do not count,
+//! only which parameters were asked for. Branches that are known not to be taken ask for nothing.
+
+use super::known::KnownUnits;
+use super::scope::{EnvSource, EnvView, UnitScope};
+use super::selection::Selection;
+use super::sites::{Frame, Site, SiteKind, concerns, sites};
+use super::values::{as_written, holds};
+use super::world::{FileId, World};
+use super::{Owner, Require};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::expr::{Each, Expr, Locals, Scope, Template, Value};
+use crate::plan::policy::UnitName;
+
+/// The most elements of one repetition that are looked at.
+const MAX_TURNS: usize = 256;
+
+/// An environment of which nothing is known.
+struct NotKnown;
+
+impl EnvSource for NotKnown {
+    fn get(&self, _: &str) -> Value {
+        Value::Unknown
+    }
+}
+
+/// Refuses required parameters without a value that a planned unit reads.
+pub(super) fn missing(
+    world: &World,
+    known: &KnownUnits,
+    selection: &Selection,
+    requires: &[Require],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let sure: Vec<FileId> =
+        selection.planned.keys().copied().filter(|file| selection.surely_runs(*file)).collect();
+    for &file in &sure {
+        let (Some(unit), Some(context)) = (known.units.get(file), world.files.get(file)) else { continue };
+        let scope = UnitScope::new(world, file, Some(file), EnvView::Given(&NotKnown));
+        for site in sites(&context.tree, false) {
+            // Parameters count when something reads them; roles were merged; requirements come with their subjects.
+            if !matches!(site.section, "param" | "role" | "fact" | "require") && applies(&site, &unit.name, &context.labels) {
+                touch(world, &unit.name, &site, &site.frames, &scope);
+            }
+        }
+        let Some((profile, tree)) = world.profile.and_then(|file| Some((file, &world.files.get(file)?.tree))) else {
+            continue;
+        };
+        let scope = UnitScope::new(world, profile, Some(file), EnvView::Given(&NotKnown));
+        for site in sites(tree, true) {
+            let about_units = matches!(site.section, "rule" | "bootstrap" | "ports");
+            if about_units && applies(&site, &unit.name, &context.labels) {
+                touch(world, &unit.name, &site, &site.frames, &scope);
+            }
+        }
+    }
+    for require in requires {
+        read_by_requirement(world, require, &sure);
+    }
+    world.read_by(None);
+    for ((file, name), readers) in world.wanted() {
+        diagnostics.extend(no_value(world, file, &name, &readers));
+    }
+}
+
+fn applies(site: &Site<'_>, name: &str, labels: &[String]) -> bool {
+    site.thing.is_none_or(|(_, table)| concerns(table, name, labels))
+}
+
+fn read_by_requirement(world: &World, require: &Require, sure: &[FileId]) {
+    let Some(file) = world.file_of(&require.file) else { return };
+    let subjects: Vec<Option<FileId>> = if require.subjects.is_empty() {
+        vec![None]
+    } else {
+        require.subjects.iter().filter_map(|name| world.units.get(name)).map(|file| Some(*file)).collect()
+    };
+    for subject in subjects.into_iter().filter(|subject| subject.is_none_or(|file| sure.contains(&file))) {
+        let name: UnitName = match (&require.file, subject.and_then(|file| world.files.get(file))) {
+            (_, Some(subject)) => subject.name.clone(),
+            (Owner::Unit(name), None) => name.clone(),
+            (Owner::Profile, None) => "profile".into(),
+        };
+        let scope = UnitScope::new(world, file, subject, EnvView::Given(&NotKnown));
+        world.read_by(Some((name, require.span)));
+        let when = require.when.as_ref().map_or(Ok(Some(true)), |when| holds(when, &scope, &world.sources));
+        if matches!(when, Ok(Some(false))) {
+            continue;
+        }
+        for node in [&require.test, &require.same].into_iter().flatten() {
+            // Problems of evaluation are the plan's to report, with values.
+            let _ = super::values::expression(node, &scope, &world.sources);
+        }
+    }
+}
+
+/// Evaluates a site for what it asks.
+fn touch(world: &World, unit: &UnitName, site: &Site<'_>, frames: &[Frame<'_>], scope: &dyn Scope) {
+    match frames.split_first() {
+        Some((Frame::When(when), rest)) => {
+            world.read_by(Some((unit.clone(), when.span)));
+            if !matches!(holds(when, scope, &world.sources), Ok(Some(false))) {
+                touch(world, unit, site, rest, scope);
+            }
+        }
+        Some((Frame::Each(each), rest)) => {
+            world.read_by(Some((unit.clone(), each.span)));
+            let Ok(head) = Each::parse(each.as_str().unwrap_or("")) else { return };
+            let Ok(Value::List(items)) = head.list.eval(scope) else { return };
+            for (turn, item) in items.iter().take(MAX_TURNS).enumerate() {
+                touch(world, unit, site, rest, &Locals::new(scope, &head.name, item.clone(), turn));
+            }
+        }
+        None => {
+            world.read_by(Some((unit.clone(), site.node.span)));
+            let text = site.node.as_str().unwrap_or("");
+            // Only what is asked counts; problems are the plan's to report, with values.
+            match site.kind {
+                SiteKind::Template => drop(Template::parse(text).map(|template| template.render(scope))),
+                SiteKind::Expression if site.each => drop(Each::parse(text).map(|each| each.list.eval(scope))),
+                SiteKind::Expression => drop(Expr::parse(text).map(|expr| expr.eval(scope))),
+            }
+        }
+    }
+}
+
+fn no_value(world: &World, file: FileId, name: &str, readers: &[(UnitName, Span)]) -> Option<Diagnostic> {
+    let context = world.files.get(file)?;
+    let decl = context.decls.get(name)?;
+    let full = world.param_words(file, name);
+    let units: Vec<String> = readers.iter().map(|(unit, _)| format!("`{unit}`")).collect();
+    let shown = if units.len() > 4 { format!("{} and {} more", units[..4].join(", "), units.len() - 4) } else { units.join(", ") };
+    let given = decl.default.is_some() || context.given.contains_key(name);
+    let message = if given {
+        format!("`{full}` has no value: what is written for it gives nothing, and {shown} reads it")
+    } else {
+        format!("`{full}` has no value, and {shown} reads it")
+    };
+    let mut diagnostic = Diagnostic::error(Code::ParameterMissing, message).at(decl.span, "required, not optional");
+    if let Some(default) = &decl.default {
+        diagnostic = diagnostic.context(default.span, "gives nothing here");
+    }
+    if let Some((unit, span)) = readers.first() {
+        diagnostic = diagnostic.context(*span, format!("`{unit}` reads it here"));
+    }
+    if let Some(help) = &decl.help {
+        diagnostic = diagnostic.with_note(format!("`{name}`: {help}"));
+    }
+    let owner = match &context.owner {
+        Owner::Profile => "profile".to_owned(),
+        Owner::Unit(unit) if unit.contains(['@', '.']) => format!("\"{unit}\""),
+        Owner::Unit(unit) => unit.to_string(),
+    };
+    let example = decl.suggest.as_ref().map_or_else(|| "…".to_owned(), as_written);
+    Some(diagnostic.with_help(format!("write `{name} = {example}` under `[set.{owner}]` in the node file")))
+}

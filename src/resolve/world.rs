@@ -1,0 +1,395 @@
+//! Everything an expression can see, and the lazy evaluation of parameters.
+//!
+//! A parameter is evaluated when it is first read, once. What is being evaluated stands on a stack, so that a cycle
+//! is found and shown with every place; the depth is bounded. Problems are collected, because a value may be asked
+//! for from a place that cannot report (another unit's expression).
+
+use super::params::Decl;
+use super::scope::{EnvView, UnitScope};
+use super::values;
+use super::{Dirs, Owner, Param};
+use crate::config::tree::{Layer, Node};
+use crate::diagnostic::{Code, Diagnostic, SourceMap, Span};
+use crate::expr::Value;
+use crate::facts::Facts;
+use crate::plan::policy::UnitName;
+use indexmap::{IndexMap, IndexSet};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The deepest chain of values that ask for each other.
+const MAX_CHAIN: usize = 100;
+
+/// A file with parameters: a unit, an instance, a settings unit, a profile. Its place in [`World::files`].
+pub(super) type FileId = usize;
+
+/// A file with parameters, as expressions see it.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    /// What it is.
+    pub owner: Owner,
+    /// `mooncake-store`, `prefill@0`, `a2`.
+    pub name: UnitName,
+    /// The merged tree.
+    pub tree: Node,
+    /// Declared parameters.
+    pub decls: IndexMap<String, Decl>,
+    /// Given values, the strongest first; defaults are not among them.
+    pub given: IndexMap<String, Vec<Node>>,
+    /// Settings units it may name.
+    pub uses: Vec<(String, FileId)>,
+    /// Labels.
+    pub labels: Vec<String>,
+    /// The part after `@`.
+    pub instance: String,
+    /// Its place among the instances.
+    pub index: u32,
+    /// A unit that `units('…')` may find: known, enabled, placed here, not a settings unit.
+    pub here: bool,
+}
+
+/// The value of a parameter, once it is known.
+#[derive(Debug, Clone)]
+struct Known {
+    value: Result<Param, String>,
+    /// Required parameters without a value that were asked for on the way, itself included.
+    missing: IndexSet<(FileId, String)>,
+}
+
+/// What is being evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A parameter.
+    Param(FileId, String),
+    /// `file.NAME`, `data.NAME`, `unit.devices` of a unit.
+    Part(FileId, &'static str, String),
+    /// A node-wide variable, in a unit's context.
+    NodeEnv(String),
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    known: HashMap<(FileId, String), Known>,
+    stack: Vec<(Asked, Option<Span>)>,
+    /// For each parameter being evaluated: what it found missing.
+    missing: Vec<IndexSet<(FileId, String)>>,
+    diagnostics: Vec<Diagnostic>,
+    /// Who reads at present: a planned unit, and where.
+    reader: Option<(UnitName, Span)>,
+    /// Required parameters without a value, and who reads them.
+    wanted: IndexMap<(FileId, String), Vec<(UnitName, Span)>>,
+}
+
+/// Everything an expression can see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    /// Files with parameters.
+    pub files: Vec<File>,
+    /// Units by name.
+    pub units: HashMap<UnitName, FileId>,
+    /// The chosen profile.
+    pub profile: Option<FileId>,
+    /// Settings units in the order they are known: their facts count after the profile's.
+    pub settings: Vec<FileId>,
+    /// Names of facts that any known file declares.
+    pub declared_facts: IndexSet<String>,
+    /// The machine; `None` = not known in this run.
+    pub facts: Option<Facts>,
+    /// `[facts]` of the node file.
+    pub node_facts: IndexMap<String, Node>,
+    /// The runner's environment; `None` = not known in this run.
+    pub environment: Option<IndexMap<String, String>>,
+    /// Node-wide variables.
+    pub node_env: IndexMap<String, Node>,
+    /// The role.
+    pub role: Option<String>,
+    /// Folders.
+    pub dirs: Dirs,
+    /// Helper scripts: name → path.
+    pub scripts: IndexMap<String, String>,
+    /// Texts, for places.
+    pub sources: SourceMap,
+    state: RefCell<State>,
+}
+
+impl World {
+    /// The file behind an owner.
+    pub fn file_of(&self, owner: &Owner) -> Option<FileId> {
+        match owner {
+            Owner::Unit(name) => self.units.get(name).copied(),
+            Owner::Profile => self.profile,
+        }
+    }
+
+    /// Takes the problems that were met so far.
+    pub fn take_diagnostics(&self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.state.borrow_mut().diagnostics)
+    }
+
+    /// Reports a problem.
+    pub fn report(&self, diagnostic: Diagnostic) {
+        self.state.borrow_mut().diagnostics.push(diagnostic);
+    }
+
+    /// What is read from now on is read by this planned unit at this place; `None` = by nobody who counts.
+    pub fn read_by(&self, reader: Option<(UnitName, Span)>) {
+        self.state.borrow_mut().reader = reader;
+    }
+
+    /// Required parameters without a value that planned units read.
+    pub fn wanted(&self) -> IndexMap<(FileId, String), Vec<(UnitName, Span)>> {
+        self.state.borrow().wanted.clone()
+    }
+
+    /// Evaluates under `asked`: refuses cycles and chains that are too deep.
+    ///
+    /// # Errors
+    /// In words; a cycle is reported once, with every place.
+    pub fn guarded<T>(
+        &self,
+        asked: Asked,
+        span: Option<Span>,
+        evaluate: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        {
+            let mut state = self.state.borrow_mut();
+            if let Some(at) = state.stack.iter().position(|(other, _)| *other == asked) {
+                let ring: Vec<(Asked, Option<Span>)> = state.stack[at..].to_vec();
+                let (message, diagnostic) = self.cycle(&ring);
+                state.diagnostics.push(diagnostic);
+                return Err(message);
+            }
+            if state.stack.len() >= MAX_CHAIN {
+                return Err(format!("values ask for each other more than {MAX_CHAIN} deep"));
+            }
+            state.stack.push((asked, span));
+        }
+        let result = evaluate();
+        self.state.borrow_mut().stack.pop();
+        result
+    }
+
+    fn cycle(&self, ring: &[(Asked, Option<Span>)]) -> (String, Diagnostic) {
+        let names: Vec<String> = ring.iter().map(|(asked, _)| self.asked_words(asked)).collect();
+        let mut shown = names.clone();
+        shown.extend(names.first().cloned());
+        let message = format!("values ask for each other in a circle: {}", shown.join(" → "));
+        let mut diagnostic = Diagnostic::error(Code::ParameterCycle, &message);
+        let mut primary = true;
+        for ((_, span), (name, next)) in ring.iter().zip(names.iter().zip(shown.iter().skip(1))) {
+            let Some(span) = span else { continue };
+            let text = format!("`{name}` asks for `{next}`");
+            diagnostic = if primary { diagnostic.at(*span, text) } else { diagnostic.context(*span, text) };
+            primary = false;
+        }
+        (message, diagnostic.with_help("give one of them a value of its own"))
+    }
+
+    fn asked_words(&self, asked: &Asked) -> String {
+        match asked {
+            Asked::Param(file, name) => self.param_words(*file, name),
+            Asked::Part(file, part, name) => {
+                format!("{}: {part}.{name}", self.files.get(*file).map_or("", |file| &file.name))
+            }
+            Asked::NodeEnv(name) => format!("env.{name}"),
+        }
+    }
+
+    /// `mooncake.port`, `a3.link`: how a parameter is named across files.
+    pub fn param_words(&self, file: FileId, name: &str) -> String {
+        match self.files.get(file).map(|file| (&file.owner, &file.name)) {
+            Some((Owner::Profile, _)) => format!("profile.{name}"),
+            Some((Owner::Unit(_), unit)) => format!("{unit}.{name}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Errors
+    /// In words: it has an invalid value, or is part of a cycle; reported at its place.
+    pub fn param(&self, file: FileId, name: &str) -> Result<Value, String> {
+        self.full_param(file, name).map(|param| param.value)
+    }
+
+    /// A parameter with its history.
+    ///
+    /// # Errors
+    /// As [`World::param`].
+    pub fn full_param(&self, file: FileId, name: &str) -> Result<Param, String> {
+        let key = (file, name.to_owned());
+        let known = self.state.borrow().known.get(&key).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                self.state.borrow_mut().missing.push(IndexSet::new());
+                let value = self.evaluate_param(file, name);
+                let mut state = self.state.borrow_mut();
+                let missing = state.missing.pop().unwrap_or_default();
+                let known = Known { value, missing };
+                // A member of a circle has no value of its own; who asks first must not decide what others see.
+                state.known.insert(key, known.clone());
+                known
+            }
+        };
+        self.note_missing(&known.missing);
+        known.value
+    }
+
+    fn note_missing(&self, missing: &IndexSet<(FileId, String)>) {
+        if missing.is_empty() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        if let Some(outer) = state.missing.last_mut() {
+            outer.extend(missing.iter().cloned());
+        }
+        let Some(reader) = state.reader.clone() else { return };
+        for key in missing {
+            let readers = state.wanted.entry(key.clone()).or_default();
+            if !readers.iter().any(|(unit, _)| *unit == reader.0) {
+                readers.push(reader.clone());
+            }
+        }
+    }
+
+    fn evaluate_param(&self, file: FileId, name: &str) -> Result<Param, String> {
+        let Some((context, decl)) = self.files.get(file).and_then(|f| Some((f, f.decls.get(name)?))) else {
+            return Err(format!("there is no parameter `{name}`"));
+        };
+        let given = context.given.get(name).into_iter().flatten().chain(&decl.default);
+        let candidates: Vec<&Node> = given.collect();
+        let secret = decl.kind == super::params::ParamKind::Secret;
+        let words = |node: &Node| if secret { "…".to_owned() } else { values::as_written(node) };
+        for (at, node) in candidates.iter().enumerate() {
+            let asked = Asked::Param(file, name.to_owned());
+            let raw = self.guarded(asked, Some(node.span), || self.raw_value(file, node))?;
+            if matches!(raw, Value::Nothing) || (decl.empty_is_default && raw == Value::Str("".into())) {
+                continue;
+            }
+            let value = match decl.convert(&raw) {
+                Ok(value) => value,
+                Err(why) => self.invalid(file, name, node, &raw, &why)?,
+            };
+            let mut losers: Vec<(Layer, Option<Span>, String)> = Vec::new();
+            for lower in &candidates[at + 1..] {
+                losers.push((lower.layer, Some(lower.span), words(lower)));
+            }
+            for loser in &node.losers {
+                losers.push((loser.layer, Some(loser.span), words(loser)));
+            }
+            return Ok(Param { value, layer: node.layer, span: Some(node.span), secret, losers });
+        }
+        if !decl.optional
+            && let Some(missing) = self.state.borrow_mut().missing.last_mut()
+        {
+            missing.insert((file, name.to_owned()));
+        }
+        Ok(Param { value: Value::Nothing, layer: Layer::Default, span: None, secret, losers: Vec::new() })
+    }
+
+    fn raw_value(&self, file: FileId, node: &Node) -> Result<Value, String> {
+        let is_profile = self.files.get(file).is_some_and(|file| file.owner == Owner::Profile);
+        let unit = (!is_profile).then_some(file);
+        let scope = UnitScope::new(self, file, unit, EnvView::Base);
+        values::evaluate(node, &scope, &self.sources).map_err(|diagnostic| {
+            let message = diagnostic.message.clone();
+            // A problem below was reported where it is; what only passes it on is not reported again.
+            if !self.already_reported(&message) {
+                self.report(*diagnostic);
+            }
+            message
+        })
+    }
+
+    fn already_reported(&self, message: &str) -> bool {
+        self.state
+            .borrow()
+            .diagnostics
+            .iter()
+            .any(|known| known.message == message || known.notes.iter().any(|note| note == message))
+    }
+
+    /// An invalid value: the fallback and one warning, or an error.
+    fn invalid(
+        &self,
+        file: FileId,
+        name: &str,
+        node: &Node,
+        raw: &Value,
+        why: &str,
+    ) -> Result<Value, String> {
+        let Some(decl) = self.files.get(file).and_then(|file| file.decls.get(name)) else {
+            return Err(why.to_owned());
+        };
+        let secret = decl.kind == super::params::ParamKind::Secret;
+        let shown = if secret {
+            "this value".to_owned()
+        } else {
+            format!("`{}`", values::words(raw).trim_matches('"'))
+        };
+        let full = self.param_words(file, name);
+        let context = format!("`{name}` is declared here as {}", decl.kind.word());
+        if let Some(fallback) = decl.fallback.as_ref() {
+            let value = self.raw_value(file, fallback)?;
+            if let Ok(value) = decl.convert(&value) {
+                self.report(
+                    Diagnostic::warning(
+                        Code::InvalidValue,
+                        format!("{shown} is no value of `{full}`: {why}; using {}", values::words(&value)),
+                    )
+                    .at(node.span, "")
+                    .context(decl.span, context),
+                );
+                return Ok(value);
+            }
+        }
+        let message = format!("{shown} is no value of `{full}`: {why}");
+        let mut diagnostic =
+            Diagnostic::error(Code::InvalidValue, &message).at(node.span, "").context(decl.span, context);
+        if let Some(suggestion) = decl.suggest.as_ref() {
+            diagnostic = diagnostic.with_help(format!("for example {}", values::as_written(suggestion)));
+        }
+        if let Some(near) = super::names::nearest_value(raw, &decl.choices) {
+            diagnostic = diagnostic.with_help(format!("did you mean {}?", values::words(near)));
+        }
+        self.report(diagnostic);
+        Err(message)
+    }
+
+    /// A fact as this run knows it, asked for by an expression of `file`: `[facts]` of the node file first, then what
+    /// that file (if it is a profile), the chosen profile or a settings unit declares.
+    pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
+        let found = self.facts.as_ref().map(|facts| {
+            let asking = self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+            let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
+            let owners: Vec<String> = owners.map(fact_owner).collect();
+            facts
+                .get(owners.iter().map(String::as_str), name)
+                .map_or(Value::Nothing, |fact| fact.value.clone())
+        });
+        let machine = found.unwrap_or(Value::Unknown);
+        match self.node_facts.get(name) {
+            None => Ok(machine),
+            Some(node) => {
+                let given = super::params::literal(node).unwrap_or(Value::Nothing);
+                Ok(match (given, machine) {
+                    (Value::Map(given), Value::Map(machine)) => {
+                        let mut merged = (*machine).clone();
+                        merged.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+                        Value::Map(std::sync::Arc::new(merged))
+                    }
+                    (given, _) => given,
+                })
+            }
+        }
+    }
+}
+
+/// How facts name the file that declares them.
+pub(super) fn fact_owner(file: &File) -> String {
+    match &file.owner {
+        Owner::Unit(name) => format!("unit {name}"),
+        Owner::Profile => format!("profile {}", file.name),
+    }
+}
