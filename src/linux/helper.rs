@@ -193,6 +193,25 @@ impl Helpers {
         self.running.values().any(|helper| helper.pid == pid)
     }
 
+    /// Reaps helpers alone: the tests of one process must not take each other's children.
+    #[cfg(test)]
+    pub fn poll_for_tests(&mut self, poller: &Poller) -> Vec<Finished> {
+        use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+        let pids: Vec<i32> = self.running.values().map(|helper| helper.pid).collect();
+        let mut finished = Vec::new();
+        for pid in pids {
+            let status = match waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(_, code)) => ExitStatus::Code(code),
+                Ok(WaitStatus::Signaled(_, signal, core)) => {
+                    ExitStatus::Signal { signal: signal as i32, core, oom: false }
+                }
+                _ => continue,
+            };
+            finished.extend(self.reaped(pid, status, poller));
+        }
+        finished
+    }
+
     /// When the next one is over.
     pub fn deadline(&self) -> Option<Time> {
         self.running.values().map(|helper| helper.deadline).min()

@@ -28,6 +28,7 @@ use crate::control::{self, ProbeFinding, Ticket};
 use crate::plan::Plan;
 use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
+use crate::supervisor::snapshot::{State, UnitSnapshot};
 use crate::supervisor::{Action, Change, Event, Generation, Outcome, Phase, ProbeKind, Supervisor, Time};
 
 /// Events given to the supervisor in one turn; what is left waits for the next.
@@ -92,6 +93,8 @@ pub struct World {
     /// Distinguishes this runner's marks from those of others on the machine.
     mark: String,
     said_abstract: bool,
+    /// The last message about each unit.
+    said: BTreeMap<UnitId, String>,
 }
 
 impl World {
@@ -139,6 +142,7 @@ impl World {
             started: clock::wall().as_secs_f64(),
             mark,
             said_abstract: false,
+            said: BTreeMap::new(),
         }
     }
 
@@ -198,16 +202,24 @@ impl World {
     }
 
     fn publish(&mut self, change: Change) {
-        let Change { unit: _, after } = change;
-        let degraded = after.degraded.as_ref().map(|why| format!(" (degraded: {why})")).unwrap_or_default();
-        let detail = after.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-        let cause = if after.cause.is_empty() { String::new() } else { format!(": {}", after.cause) };
-        let words = format!("{}: {}{degraded}{detail}{cause}", after.unit, after.state.word());
-        match after.state {
-            crate::supervisor::snapshot::State::Failed | crate::supervisor::snapshot::State::Unhealthy => {
-                tracing::warn!("{words}");
+        let Change { unit, after } = change;
+        let words = in_words(&after);
+        // A step that changes nothing people see (the pid, a counter) is an event, not a message.
+        if self.said.get(&unit) != Some(&words) {
+            match after.state {
+                State::Failed | State::Unhealthy => tracing::warn!("{words}"),
+                // On the way between two states that are said.
+                State::Preparing => tracing::debug!("{words}"),
+                State::Inactive
+                | State::Waiting
+                | State::Starting
+                | State::Ready
+                | State::Stopping
+                | State::Backoff
+                | State::Finished
+                | State::Skipped => tracing::info!("{words}"),
             }
-            _ => tracing::info!("{words}"),
+            self.said.insert(unit, words);
         }
         let (record, trouble) = self.events.add(after);
         if let Some(trouble) = trouble {
@@ -348,6 +360,15 @@ impl World {
         }
         self.inbox.push_back(Event::Shutdown { fast });
     }
+}
+
+/// `web: ready (degraded: …)`, `web: waiting (on db: …)`, `web: backoff (exited with 3)`.
+fn in_words(unit: &UnitSnapshot) -> String {
+    let degraded = unit.degraded.as_ref().map(|why| format!("degraded: {why}"));
+    let cause = Some(unit.cause.clone()).filter(|cause| !cause.is_empty());
+    let more = degraded.or_else(|| unit.detail.clone()).or(cause);
+    let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
+    format!("{}: {}{more}", unit.unit, unit.state.word())
 }
 
 /// The regular expressions that wait for a line of this unit.
