@@ -27,6 +27,7 @@ pub mod view;
 mod words;
 
 pub use build::build;
+pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use preflight::{Need, Verdict, preflight};
 pub use settings::Compared;
