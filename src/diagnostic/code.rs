@@ -84,4 +84,5 @@ codes! {
     WrongExtension = "wrong-extension": "Only `NAME.toml` is read; a file that looks like one under another name is probably meant to be.",
     FileTooLarge = "file-too-large": "A configuration file may have 1 MiB.",
     TooManyFiles = "too-many-files": "A search path may have 10 000 files.",
+    KindMismatch = "kind-mismatch": "A key that means nothing for a unit of this kind: settings, groups and external units have no process.",
 }
