@@ -123,7 +123,11 @@ fn read(texts: &[String], kind: FactKind, source: &FactSource) -> Option<Value> 
 /// The pieces of the texts that count, in order, blank ones left out. `None` if the pattern is no pattern.
 fn pieces(texts: &[String], source: &FactSource) -> Option<Vec<String>> {
     let mut pieces: Vec<String> = match &source.matching {
-        None => texts.iter().flat_map(|text| text.lines().map(|line| line.trim().to_owned())).take(MAX_MATCHES).collect(),
+        None => texts
+            .iter()
+            .flat_map(|text| text.lines().map(|line| line.trim().to_owned()))
+            .take(MAX_MATCHES)
+            .collect(),
         Some(pattern) => {
             let regex = regex_lite::Regex::new(pattern).ok()?;
             let groups = texts.iter().flat_map(|text| {

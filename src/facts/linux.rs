@@ -16,7 +16,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("numa", "`nodes`: numbers of the NUMA nodes that are online"),
     ("net", "`interface` and `address` of the default route"),
     ("cgroup", "`memory_max` and `memory_free` of the tightest control group above, in bytes"),
-    ("listening", "TCP ports somebody listens on: list of `port`, `address`, and where known `pid` and `program`"),
+    (
+        "listening",
+        "TCP ports somebody listens on: list of `port`, `address`, and where known `pid` and `program`",
+    ),
     ("ephemeral", "range the kernel takes ports of outgoing connections from"),
 ];
 
@@ -214,8 +217,10 @@ fn listening(machine: &dyn Machine) -> Option<Value> {
     let owners: HashMap<u64, u32> = machine.socket_owners(&inodes);
     let mut seen: Vec<(u16, Value)> = Vec::new();
     for socket in sockets {
-        let mut entry =
-            IndexMap::from([("port".to_owned(), number(socket.port.into())), ("address".to_owned(), text(&socket.address))]);
+        let mut entry = IndexMap::from([
+            ("port".to_owned(), number(socket.port.into())),
+            ("address".to_owned(), text(&socket.address)),
+        ]);
         if let Some(pid) = owners.get(&socket.inode) {
             entry.insert("pid".to_owned(), number((*pid).into()));
             if let Some(program) = machine.read(&format!("/proc/{pid}/comm")) {

@@ -146,7 +146,11 @@ impl Facts {
         let machine = Cached { machine, exec: RefCell::default() };
         for declaration in declarations {
             let fact = declared::ask(&machine, declaration);
-            facts.declared.entry(declaration.owner.clone()).or_default().insert(declaration.name.clone(), fact);
+            facts
+                .declared
+                .entry(declaration.owner.clone())
+                .or_default()
+                .insert(declaration.name.clone(), fact);
         }
         facts
     }

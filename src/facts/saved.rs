@@ -25,7 +25,8 @@ impl Facts {
         };
         let mut plain = IndexMap::new();
         for (name, value) in entries {
-            let value = from_json(&value, MAX_DEPTH).ok_or_else(|| format!("`{name}` is nested too deeply"))?;
+            let value =
+                from_json(&value, MAX_DEPTH).ok_or_else(|| format!("`{name}` is nested too deeply"))?;
             plain.insert(name, Fact { value, source: "saved".to_owned(), not_asked: false });
         }
         Ok(Self { plain, declared: IndexMap::new() })
@@ -35,9 +36,13 @@ impl Facts {
     /// Unknown facts are left out. What changes by itself (`listening`) is left out too.
     pub fn to_json(&self, owners: &[&str]) -> serde_json::Value {
         let mut out = serde_json::Map::new();
-        let names = self.plain.keys().chain(owners.iter().filter_map(|o| self.declared.get(*o)).flat_map(|f| f.keys()));
+        let names = self
+            .plain
+            .keys()
+            .chain(owners.iter().filter_map(|o| self.declared.get(*o)).flat_map(|f| f.keys()));
         for name in names.filter(|name| *name != "listening") {
-            if let Some(value) = self.get(owners.iter().copied(), name).and_then(|fact| to_json(&fact.value)) {
+            if let Some(value) = self.get(owners.iter().copied(), name).and_then(|fact| to_json(&fact.value))
+            {
                 out.insert(name.clone(), value);
             }
         }

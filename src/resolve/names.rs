@@ -53,7 +53,8 @@ impl Names for FileNames<'_> {
     }
 
     fn member(&self, root: &str, member: &str) -> Result<(), Vec<String>> {
-        let one_of = |known: Vec<String>| if known.iter().any(|name| name == member) { Ok(()) } else { Err(known) };
+        let one_of =
+            |known: Vec<String>| if known.iter().any(|name| name == member) { Ok(()) } else { Err(known) };
         let fixed = |known: &[&str]| one_of(known.iter().map(|&name| name.to_owned()).collect());
         match root {
             "env" => Ok(()),
@@ -123,11 +124,14 @@ fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
     let diagnostic = problem(site.node, found, &world.sources);
     let name = site.node.as_str().and_then(|text| text.get(found.range.clone())).unwrap_or("");
     let root = name.split('.').next().unwrap_or("");
-    let is_settings = world.settings.iter().any(|file| world.files.get(*file).is_some_and(|file| &*file.name == root));
+    let is_settings =
+        world.settings.iter().any(|file| world.files.get(*file).is_some_and(|file| &*file.name == root));
     if found.kind == ProblemKind::UnknownName && is_settings && !name.contains("param.") {
         let mut diagnostic = diagnostic;
         diagnostic.helps.clear();
-        return diagnostic.with_help(format!("`{root}` is a settings unit: add `uses = [\"{root}\"]` at the top of the file"));
+        return diagnostic.with_help(format!(
+            "`{root}` is a settings unit: add `uses = [\"{root}\"]` at the top of the file"
+        ));
     }
     match site.place {
         Place::Fact if found.kind == ProblemKind::UnknownName => {
@@ -167,7 +171,9 @@ pub(super) fn suggest<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
     match nearest(word, known) {
-        Some(near) => diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, format!("\"{near}\"")),
+        Some(near) => {
+            diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, format!("\"{near}\""))
+        }
         None => diagnostic,
     }
 }
@@ -179,6 +185,7 @@ pub(super) fn unknown_unit<'a>(
     node: &Node,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::UnknownUnit, format!("{what} `{word}` is not known")).at(node.span, "");
+    let diagnostic =
+        Diagnostic::error(Code::UnknownUnit, format!("{what} `{word}` is not known")).at(node.span, "");
     suggest(diagnostic, word, node, known)
 }

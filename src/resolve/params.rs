@@ -237,14 +237,14 @@ impl Magnitude {
     fn compare(&self, other: &Magnitude) -> Option<Ordering> {
         match (self, other) {
             (Magnitude::Number(a), Magnitude::Number(b)) => a.partial_cmp(b),
-            (Magnitude::Version(a), Magnitude::Version(b)) => {
-                Some(match (a.at_least(b), b.at_least(a)) {
-                    (true, true) => Ordering::Equal,
-                    (true, false) => Ordering::Greater,
-                    (false, _) => Ordering::Less,
-                })
+            (Magnitude::Version(a), Magnitude::Version(b)) => Some(match (a.at_least(b), b.at_least(a)) {
+                (true, true) => Ordering::Equal,
+                (true, false) => Ordering::Greater,
+                (false, _) => Ordering::Less,
+            }),
+            (Magnitude::Number(_), Magnitude::Version(_)) | (Magnitude::Version(_), Magnitude::Number(_)) => {
+                None
             }
-            (Magnitude::Number(_), Magnitude::Version(_)) | (Magnitude::Version(_), Magnitude::Number(_)) => None,
         }
     }
 }
@@ -284,8 +284,10 @@ impl Decl {
 
     fn within_bounds(&self, value: &Value) -> Result<(), String> {
         let Some(magnitude_of) = magnitude(self.kind, value) else { return Ok(()) };
-        let limit = |node: &Option<Node>| node.as_ref().and_then(literal).and_then(|v| magnitude(self.kind, &v));
-        let is = |limit: Option<Magnitude>, wrong| limit.and_then(|l| magnitude_of.compare(&l)) == Some(wrong);
+        let limit =
+            |node: &Option<Node>| node.as_ref().and_then(literal).and_then(|v| magnitude(self.kind, &v));
+        let is =
+            |limit: Option<Magnitude>, wrong| limit.and_then(|l| magnitude_of.compare(&l)) == Some(wrong);
         let shown = |node: &Option<Node>| node.as_ref().map(values::as_written).unwrap_or_default();
         if is(limit(&self.min), Ordering::Less) {
             return Err(format!("it must be at least {}", shown(&self.min)));
@@ -303,7 +305,11 @@ impl Decl {
         match self.kind {
             ParamKind::String | ParamKind::Secret => text().map(kept),
             ParamKind::Path => text().and_then(|path| {
-                if path.is_empty() || path.contains('\0') { Err("a path must not be empty".to_owned()) } else { Ok(kept(path)) }
+                if path.is_empty() || path.contains('\0') {
+                    Err("a path must not be empty".to_owned())
+                } else {
+                    Ok(kept(path))
+                }
             }),
             ParamKind::Bool => match value {
                 Value::Bool(_) => Ok(value.clone()),
@@ -313,7 +319,9 @@ impl Decl {
             },
             ParamKind::Int => match value {
                 Value::Int(_) => Ok(value.clone()),
-                _ => text()?.trim().parse().map(Value::Int).map_err(|_| "it must be a whole number".to_owned()),
+                _ => {
+                    text()?.trim().parse().map(Value::Int).map_err(|_| "it must be a whole number".to_owned())
+                }
             },
             ParamKind::Float => match value {
                 Value::Float(_) => Ok(value.clone()),

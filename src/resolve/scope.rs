@@ -137,7 +137,8 @@ impl<'a> UnitScope<'a> {
         self.world.guarded(Asked::Part(file, part, name.to_owned()), Some(node.span), || {
             let env = if Some(file) == self.unit { self.env } else { EnvView::Base };
             let scope = Self { world: self.world, file, unit: Some(file), env };
-            values::evaluate(node, &scope, &self.world.sources).map_err(|diagnostic| diagnostic.message.clone())
+            values::evaluate(node, &scope, &self.world.sources)
+                .map_err(|diagnostic| diagnostic.message.clone())
         })
     }
 

@@ -76,8 +76,10 @@ const PLAIN: &[&str] = &[
     "unset",
 ];
 /// Keys below which everything belongs to the user.
-const USERS: &[&str] =
-    &["env", "data", "content", "info", "default", "fallback", "set", "fill", "merge", "prepend", "append", "json"];
+const USERS: &[&str] = &[
+    "env", "data", "content", "info", "default", "fallback", "set", "fill", "merge", "prepend", "append",
+    "json",
+];
 
 /// All expressions of a merged unit or profile (`profile`: parameters are about no unit).
 pub(super) fn sites(tree: &Node, profile: bool) -> Vec<Site<'_>> {
@@ -245,7 +247,10 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
         wanted.iter().filter_map(Node::as_str).any(|wanted| labels.iter().any(|label| label == wanted))
     });
     let by_name = list("units").is_none_or(|wanted| {
-        wanted.iter().filter_map(Node::as_str).any(|text| super::select::Selector::parse(text).matches(name, labels))
+        wanted
+            .iter()
+            .filter_map(Node::as_str)
+            .any(|text| super::select::Selector::parse(text).matches(name, labels))
     });
     by_label && by_name
 }

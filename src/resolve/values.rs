@@ -28,9 +28,9 @@ pub fn evaluate(node: &Node, scope: &dyn Scope, sources: &SourceMap) -> Result<V
 pub fn holds(node: &Node, scope: &dyn Scope, sources: &SourceMap) -> Result<Option<bool>, Box<Diagnostic>> {
     match &node.item {
         Item::Bool(value) => Ok(Some(*value)),
-        Item::Str(text) => {
-            Expr::parse(text).and_then(|expr| expr.holds(scope)).map_err(|problem| at(node, &problem, sources))
-        }
+        Item::Str(text) => Expr::parse(text)
+            .and_then(|expr| expr.holds(scope))
+            .map_err(|problem| at(node, &problem, sources)),
         // A condition of another kind is the schema's to refuse.
         Item::Int(_) | Item::Float(_) | Item::Datetime(_) | Item::Array(_) | Item::Table(_) => Ok(Some(true)),
     }
@@ -60,7 +60,9 @@ pub fn problem(node: &Node, problem: &Problem, sources: &SourceMap) -> Diagnosti
     let mut diagnostic = Diagnostic::error(code, &problem.message).at(span, "");
     match (&problem.help, &problem.replacement) {
         (Some(help), Some(text)) => diagnostic = diagnostic.with_patch(help, span, text),
-        (None, Some(text)) => diagnostic = diagnostic.with_patch(format!("did you mean `{text}`?"), span, text),
+        (None, Some(text)) => {
+            diagnostic = diagnostic.with_patch(format!("did you mean `{text}`?"), span, text)
+        }
         (Some(help), None) => diagnostic = diagnostic.with_help(help),
         (None, None) => {}
     }
@@ -71,7 +73,12 @@ fn at(node: &Node, found: &Problem, sources: &SourceMap) -> Box<Diagnostic> {
     Box::new(problem(node, found, sources))
 }
 
-fn value(node: &Node, scope: &dyn Scope, sources: &SourceMap, depth: usize) -> Result<Value, Box<Diagnostic>> {
+fn value(
+    node: &Node,
+    scope: &dyn Scope,
+    sources: &SourceMap,
+    depth: usize,
+) -> Result<Value, Box<Diagnostic>> {
     let Some(depth) = depth.checked_sub(1) else {
         let message = format!("values may be nested {MAX_DEPTH} deep");
         return Err(Box::new(Diagnostic::error(Code::ExpressionLimit, message).at(node.span, "")));
@@ -209,7 +216,8 @@ pub fn words(value: &Value) -> String {
         Value::Str(text) => format!("{text:?}"),
         Value::List(items) => format!("[{}]", items.iter().map(words).collect::<Vec<_>>().join(", ")),
         Value::Map(entries) => {
-            let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key} = {}", words(value))).collect();
+            let entries: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{key} = {}", words(value))).collect();
             format!("{{ {} }}", entries.join(", "))
         }
         Value::Handle(_) => "…".to_owned(),
@@ -231,9 +239,9 @@ fn plain(node: &Node, depth: usize) -> Value {
         Item::Float(number) => Value::Float(*number),
         Item::Bool(value) => Value::Bool(*value),
         Item::Array(items) => Value::List(items.iter().map(|item| plain(item, depth)).collect()),
-        Item::Table(table) => {
-            Value::Map(Arc::new(table.iter().map(|(key, _, node)| (key.to_owned(), plain(node, depth))).collect()))
-        }
+        Item::Table(table) => Value::Map(Arc::new(
+            table.iter().map(|(key, _, node)| (key.to_owned(), plain(node, depth))).collect(),
+        )),
     }
 }
 

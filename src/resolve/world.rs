@@ -50,7 +50,7 @@ pub(super) struct File {
 
 /// The value of a parameter, once it is known.
 #[derive(Debug, Clone)]
-struct Known {
+pub(super) struct Known {
     value: Result<Param, String>,
     /// Required parameters without a value that were asked for on the way, itself included.
     missing: IndexSet<(FileId, String)>,
@@ -68,7 +68,7 @@ pub(super) enum Asked {
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+pub(super) struct State {
     known: HashMap<(FileId, String), Known>,
     stack: Vec<(Asked, Option<Span>)>,
     /// For each parameter being evaluated: what it found missing.
@@ -109,7 +109,8 @@ pub(super) struct World {
     pub scripts: IndexMap<String, String>,
     /// Texts, for places.
     pub sources: SourceMap,
-    state: RefCell<State>,
+    /// What was evaluated so far.
+    pub state: RefCell<State>,
 }
 
 impl World {
@@ -303,18 +304,31 @@ impl World {
     }
 
     fn already_reported(&self, message: &str) -> bool {
-        self.state.borrow().diagnostics.iter().any(|known| {
-            known.message == message || known.notes.iter().any(|note| note == message)
-        })
+        self.state
+            .borrow()
+            .diagnostics
+            .iter()
+            .any(|known| known.message == message || known.notes.iter().any(|note| note == message))
     }
 
     /// An invalid value: the fallback and one warning, or an error.
-    fn invalid(&self, file: FileId, name: &str, node: &Node, raw: &Value, why: &str) -> Result<Value, String> {
+    fn invalid(
+        &self,
+        file: FileId,
+        name: &str,
+        node: &Node,
+        raw: &Value,
+        why: &str,
+    ) -> Result<Value, String> {
         let Some(decl) = self.files.get(file).and_then(|file| file.decls.get(name)) else {
             return Err(why.to_owned());
         };
         let secret = decl.kind == super::params::ParamKind::Secret;
-        let shown = if secret { "this value".to_owned() } else { format!("`{}`", values::words(raw).trim_matches('"')) };
+        let shown = if secret {
+            "this value".to_owned()
+        } else {
+            format!("`{}`", values::words(raw).trim_matches('"'))
+        };
         let full = self.param_words(file, name);
         let context = format!("`{name}` is declared here as {}", decl.kind.word());
         if let Some(fallback) = decl.fallback.as_ref() {
@@ -348,10 +362,17 @@ impl World {
     /// that file (if it is a profile), the chosen profile or a settings unit declares.
     pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
         let found = self.facts.as_ref().map(|facts| {
-            let asking = self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+            let asking = self
+                .files
+                .get(file)
+                .filter(|file| file.owner == Owner::Profile)
+                .map(|_| file)
+                .or(self.profile);
             let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
-            facts.get(owners.iter().map(String::as_str), name).map_or(Value::Nothing, |fact| fact.value.clone())
+            facts
+                .get(owners.iter().map(String::as_str), name)
+                .map_or(Value::Nothing, |fact| fact.value.clone())
         });
         let machine = found.unwrap_or(Value::Unknown);
         match self.node_facts.get(name) {
