@@ -23,6 +23,8 @@ mod select;
 mod settings;
 mod signals;
 mod stop;
+#[cfg(test)]
+mod tests;
 pub mod view;
 mod words;
 
