@@ -116,4 +116,5 @@ codes! {
     PortReserved = "port-reserved": "A unit would listen on a port that the profile knows to be somebody else's.",
     StopBudget = "stop-budget": "Stopping everything in order can take longer than `stop_budget`: what is left then is killed.",
     UnstableFile = "unstable-file": "The path of a rendered file was read before the environment was final, and is another one now.",
+    KindMismatch = "kind-mismatch": "A key that means nothing for a unit of this kind: settings, groups and external units have no process.",
 }

@@ -1,11 +1,11 @@
 //! Tree + scope → value. Total: every tree gives a value or one problem, within [`MAX_WORK`].
 
-use super::ast::{Kind, Label, Node, Op, Read};
+use super::ast::{Kind, Label, Node, Op};
 use super::builtin::{Filter, Function, Test};
 use super::ops::{self, Fault};
 use super::say::quoted;
 use super::version::Version;
-use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters};
+use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters, words};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -194,7 +194,8 @@ impl<'a> Machine<'a> {
             (_, Value::Unknown) => return Ok(Value::Unknown),
             (Filter::Default, Value::Nothing) => return arg(0),
             (Filter::Required, Value::Nothing) => {
-                let message = arg(0)?.text().unwrap_or_else(|| "a value is required".to_owned());
+                let message = arg(0)?.text().filter(|message| !message.is_empty());
+                let message = message.unwrap_or_else(|| "a value is required".to_owned());
                 let missing = self.written(&self.blame(input).range);
                 let problem = Problem::new(ProblemKind::Nothing, node.range.clone(), message);
                 return Err(problem.with_help(format!("{} is nothing here", quoted(missing))));
@@ -219,7 +220,7 @@ impl<'a> Machine<'a> {
     fn filter_problem(&self, node: &Node, input: &Node, name: &Label, fault: Fault) -> Problem {
         let mut reads = Vec::new();
         input.reads(&mut reads);
-        match reads.iter().find(|read| is_secret(read)) {
+        match reads.iter().find(|read| words::is_secret_name(&read.member)) {
             None => problem(node, fault),
             Some(read) => {
                 let shown = self.written(&read.range);
@@ -369,12 +370,6 @@ pub(super) fn version_floor(arg: &Value) -> Result<Option<Version>, Fault> {
         Value::Str(text) => Ok(Some(Version::parse(text)?)),
         _ => Err(Fault::new(format!("a version is text, not {}", arg.kind())).help("write it in quotes")),
     }
-}
-
-/// Whether the name of a variable says that its value is secret.
-fn is_secret(read: &Read) -> bool {
-    let name = read.member.to_ascii_uppercase();
-    name.ends_with("_KEY") || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word))
 }
 
 /// Bytes of text and number of elements in a value.

@@ -158,6 +158,8 @@ mod tests;
 #[cfg(test)]
 mod tests_check;
 #[cfg(test)]
+mod tests_filters;
+#[cfg(test)]
 mod tests_props;
 #[cfg(test)]
 mod tests_text;

@@ -184,5 +184,6 @@ fn syntax_says_what_to_write() {
         "there are no loops; a list element may be `{ each = \"d in LIST\", use = … }`",
     );
     check_help("{{ a }}", "no `{{ }}` inside an expression: names are written bare");
+    check_help("a is at_least '9.1.0'", "arguments stand in parentheses: `at_least(…)`");
     check_help("a[1:2:3]", "a slice has two parts: `[from:to]`");
 }

@@ -94,9 +94,9 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.join(" "))
 }
 
-/// Well-formed expressions, every construct of the language.
-fn expressions() -> impl Strategy<Value = String> {
-    let leaf = prop::sample::select(vec![
+/// Values to build from.
+fn leaves() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
         "1",
         "0",
         "-3",
@@ -128,8 +128,12 @@ fn expressions() -> impl Strategy<Value = String> {
         "unit",
         "env",
     ])
-    .prop_map(str::to_owned);
-    leaf.prop_recursive(5, 40, 3, |inner| {
+    .prop_map(str::to_owned)
+}
+
+/// Well-formed expressions, every construct of the language.
+fn expressions() -> impl Strategy<Value = String> {
+    leaves().prop_recursive(5, 40, 3, |inner| {
         let binary = prop::sample::select(vec![
             "+", "-", "*", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or",
         ]);

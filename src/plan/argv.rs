@@ -173,7 +173,7 @@ fn part(cx: &Cx<'_>, node: Option<&Node>) -> Vec<Argument> {
         Item::Array(items) => items
             .iter()
             .flat_map(|item| render::elements(cx, std::slice::from_ref(item)))
-            .filter_map(|rendered| argument(cx, node, rendered))
+            .filter_map(|rendered| argument(cx, node, &rendered))
             .collect(),
         _ => Vec::new(),
     }
@@ -198,18 +198,18 @@ fn string_part(cx: &Cx<'_>, node: &Node, text: &str) -> Vec<Argument> {
         let span = sub_span(node, word.range, cx.sources);
         let element = Node { item: Item::Str(word.text), span, layer: node.layer, losers: Vec::new() };
         let rendered = render::elements(cx, std::slice::from_ref(&element));
-        arguments.extend(rendered.into_iter().filter_map(|rendered| argument(cx, node, rendered)));
+        arguments.extend(rendered.into_iter().filter_map(|rendered| argument(cx, node, &rendered)));
     }
     arguments
 }
 
-fn argument(cx: &Cx<'_>, whole: &Node, rendered: Rendered) -> Option<Argument> {
+fn argument(cx: &Cx<'_>, whole: &Node, rendered: &Rendered) -> Option<Argument> {
     let text = match &rendered.item {
         Out::Unknown => None,
-        Out::Str(_) | Out::Int(_) | Out::Float(_) => Some(super::read::plain_text(&rendered)?),
+        Out::Str(_) | Out::Int(_) | Out::Float(_) => Some(super::read::plain_text(rendered)?),
         Out::Bool(value) => Some(value.to_string()),
         Out::List(_) | Out::Table(_) => {
-            let message = format!("an argument is text, and this is {}", super::read::describe(&rendered));
+            let message = format!("an argument is text, and this is {}", super::read::describe(rendered));
             cx.report(
                 Diagnostic::error(Code::WrongValue, message)
                     .at(rendered.span, "")

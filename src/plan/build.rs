@@ -53,7 +53,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     diagnostics.borrow_mut().extend(ports::clashes(graph, &claims, &reserves));
     for claim in claims {
         if let Some(made) = made.get_mut(claim.unit) {
-            made.about.ports.push(claim.claim);
+            made.about.ports.push(claim.port);
         }
     }
     let mut plan = Plan {
@@ -122,21 +122,18 @@ fn make<'a>(
     diagnostics: &RefCell<Vec<Diagnostic>>,
 ) -> Made<'a> {
     let env = LiveEnv::new(layers::inherited(world, unit.tree.get("inherit")));
-    let (policy, exec, about) = match &unit.placement {
-        Placement::Skipped(condition, span) => {
+    let site = Site::own(world, unit, &env);
+    let scope = site.scope();
+    let (policy, exec, about) = match (&unit.placement, &scope) {
+        (Placement::Skipped(condition, span), _) => {
             let reason = format!("{condition} ({})", world.inputs.sources.place(*span));
             bare(unit, Some(reason))
         }
-        _ => {
-            let site = Site::own(world, unit, &env);
-            match site.scope() {
-                Some(scope) => {
-                    let cx = Cx::new(&scope, &site, diagnostics);
-                    full(world, &cx, unit, &env, secrets, diagnostics)
-                }
-                None => bare(unit, Some("it is not known".into())),
-            }
+        (_, Some(scope)) => {
+            let cx = Cx::new(scope, &site, diagnostics);
+            full(world, &cx, unit, &env, secrets, diagnostics)
         }
+        (_, None) => bare(unit, Some("it is not known".into())),
     };
     let about = About { because: because(unit), absent: unit.absent.clone(), ..about };
     Made { unit, env, policy, exec, about }

@@ -113,7 +113,7 @@ fn restart(cx: &Cx<'_>, tree: &Node, kind: UnitKind, unknown: &Cell<bool>) -> Re
     };
     let delays: Vec<Duration> = reader
         .list("delays")
-        .map(|items| items.into_iter().filter_map(|item| reader.to_duration("delays", item)).collect())
+        .map(|items| items.into_iter().filter_map(|item| reader.duration_of("delays", item)).collect())
         .unwrap_or_default();
     let enabled = match tree.get("restart.when").map(|when| cx.holds(when)) {
         None | Some(Some(true)) => true,
@@ -176,10 +176,9 @@ fn cause(text: &str) -> Option<CausePattern> {
     match text.split_once(':') {
         Some(("exit", code)) => code.parse::<u8>().ok().map(|code| CausePattern::Exit(code.into())),
         Some(("signal", name)) => signals::number(name).map(CausePattern::Signal),
-        Some(_) => None,
         None if text == "oom" => Some(CausePattern::Oom),
         None if text == "start" => Some(CausePattern::Start),
-        None => None,
+        Some(_) | None => None,
     }
 }
 

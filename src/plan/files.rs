@@ -5,9 +5,11 @@ use super::exec::File;
 use super::read::Reader;
 use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced};
-use crate::config::tree::{Item, Node};
+use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::resolve::values;
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// A rendered file and what is to be told of it.
@@ -41,64 +43,17 @@ fn file(cx: &Cx<'_>, name: &str, key: Span, node: &Node) -> Option<Made> {
     let whole = render::node(cx, node)?;
     let path_name = format!("file.{name}");
     let reader = Reader::new(cx, &path_name, Some(&whole), &unknown);
-    let path = match reader.text("path") {
-        Some(path) => path,
-        None if unknown.get() => String::new(),
-        None => {
-            let message = format!("`{path_name}` has no path");
-            cx.report(
-                Diagnostic::error(Code::WrongValue, message)
-                    .at(node.get("path").map_or(key, |path| path.span), "")
-                    .with_help("set `path`"),
-            );
-            return None;
-        }
-    };
-    if !path.is_empty() && !path.starts_with('/') {
-        let message = format!("`{path_name}.path` is `{path}`, which is not absolute");
-        let span = node.get("path").map_or(key, |path| path.span);
-        let help = format!("write `{{{{ dirs.unit }}}}/{path}`, or a path that begins with `/`");
-        cx.report(Diagnostic::error(Code::WrongValue, message).at(span, "").with_help(help));
-        return None;
-    }
+    let path = path(cx, &reader, node.get("path").map_or(key, |path| path.span), &unknown)?;
     let content_node = node.get("content");
     let content = reader.get("content");
     unknown.set(unknown.get() || content.is_some_and(Rendered::has_unknown));
-    let format = reader
-        .word(
-            "format",
-            &[("json", Format::Json), ("toml", Format::Toml), ("env", Format::Env), ("text", Format::Text)],
-        )
-        .unwrap_or(Format::Text);
+    let format = reader.word("format", &FORMATS).unwrap_or(Format::Text);
     let secret = content.is_some_and(|content| content.secret);
     let bytes = match write(format, content) {
         Ok(bytes) => bytes,
         Err(message) => {
-            cx.error(
-                Code::WrongValue,
-                format!("`{path_name}`: {message}"),
-                content_node.map_or(key, |node| node.span),
-            );
-            return None;
-        }
-    };
-    let mode = reader.text("mode").map(|text| (u32::from_str_radix(text.trim_start_matches("0o"), 8), text));
-    let mode = match mode {
-        None => {
-            if secret {
-                0o600
-            } else {
-                0o644
-            }
-        }
-        Some((Ok(mode), _)) if mode <= 0o7777 => mode,
-        Some((_, text)) => {
-            let span = node.get("mode").map_or(key, |mode| mode.span);
-            cx.error(
-                Code::WrongValue,
-                format!("`{path_name}.mode`: `{text}` is not octal like `\"0640\"`"),
-                span,
-            );
+            let span = content_node.map_or(key, |node| node.span);
+            cx.error(Code::WrongValue, format!("`{path_name}`: {message}"), span);
             return None;
         }
     };
@@ -106,15 +61,40 @@ fn file(cx: &Cx<'_>, name: &str, key: Span, node: &Node) -> Option<Made> {
         (Some(content), Some(node)) => keys(content, node),
         _ => Vec::new(),
     };
-    let file = File {
-        name: name.to_owned(),
-        path: PathBuf::from(path),
-        content: bytes,
-        mode,
-        owner: reader.text("owner"),
-    };
+    let mode = mode(&reader, secret)?;
+    let file = File { name: name.to_owned(), path, content: bytes, mode, owner: reader.text("owner") };
     Some(Made { file, keys, secret, unknown: unknown.get(), span: key })
 }
+
+/// Where the file is to be; empty if this run does not know.
+fn path(cx: &Cx<'_>, reader: &Reader<'_>, span: Span, unknown: &Cell<bool>) -> Option<PathBuf> {
+    let problem = |message: String, help: String| {
+        cx.report(Diagnostic::error(Code::WrongValue, message).at(span, "").with_help(help));
+        None
+    };
+    match reader.text("path") {
+        Some(path) if path.starts_with('/') => Some(PathBuf::from(path)),
+        Some(path) => problem(
+            format!("the path `{path}` is not absolute"),
+            format!("write `{{{{ dirs.unit }}}}/{path}`, or a path that begins with `/`"),
+        ),
+        None if unknown.get() => Some(PathBuf::new()),
+        None => problem("a rendered file has no path".into(), "set `path`".into()),
+    }
+}
+
+/// Permission bits; a file with a secret is its owner's alone unless it says otherwise.
+fn mode(reader: &Reader<'_>, secret: bool) -> Option<u32> {
+    let Some(value) = reader.get("mode") else { return Some(if secret { 0o600 } else { 0o644 }) };
+    let text = reader.text("mode")?;
+    match u32::from_str_radix(text.trim_start_matches("0o"), 8) {
+        Ok(mode) if mode <= 0o7777 => Some(mode),
+        _ => reader.refuse("mode", value, &format!("`{text}` is not octal like `\"0640\"`")),
+    }
+}
+
+const FORMATS: [(&str, Format); 4] =
+    [("json", Format::Json), ("toml", Format::Toml), ("env", Format::Env), ("text", Format::Text)];
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +154,7 @@ fn env(content: Option<&Rendered>) -> Result<String, String> {
         let literal =
             value.trim() == value && !value.contains(['\n', '\r']) && !value.starts_with(['"', '\'']);
         let value = if literal { value } else { serde_json::Value::from(value).to_string() };
-        text.push_str(&format!("{name}={value}\n"));
+        let _ = writeln!(text, "{name}={value}");
     }
     Ok(text)
 }
@@ -187,8 +167,12 @@ fn keys(content: &Rendered, node: &Node) -> Vec<Traced> {
         .map(|(name, _, node)| {
             let rendered = entries.get(name);
             let value = rendered.map(|rendered| rendered.json().to_string());
-            let mut chain: Vec<Origin> =
-                node.losers.iter().rev().map(|loser| word(loser, written(loser), "set")).collect();
+            let mut chain: Vec<Origin> = node
+                .losers
+                .iter()
+                .rev()
+                .map(|loser| word(loser, Some(values::as_written(loser)), "set"))
+                .collect();
             let action = if rendered.is_some() { "set" } else { "unset" };
             chain.push(word(node, value.clone(), action));
             let unknown = rendered.is_some_and(Rendered::has_unknown);
@@ -205,15 +189,4 @@ fn keys(content: &Rendered, node: &Node) -> Vec<Traced> {
 
 fn word(node: &Node, value: Option<String>, action: &'static str) -> Origin {
     Origin { value, span: Some(node.span), ..origin(OriginLayer::Tree(node.layer), action) }
-}
-
-/// A value that lost, as written; tables and lists only by their kind.
-fn written(node: &Node) -> Option<String> {
-    Some(match &node.item {
-        Item::Str(text) | Item::Datetime(text) => format!("{text:?}"),
-        Item::Int(number) => number.to_string(),
-        Item::Float(number) => number.to_string(),
-        Item::Bool(flag) => flag.to_string(),
-        Item::Array(_) | Item::Table(_) => format!("({})", node.item.kind()),
-    })
 }

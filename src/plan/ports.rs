@@ -17,7 +17,7 @@ pub(super) struct Claim {
     /// Its name.
     name: String,
     /// What is claimed.
-    pub claim: PortClaim,
+    pub port: PortClaim,
     /// The parameter that the value is made from, as a place to change it.
     knob: Option<String>,
 }
@@ -65,7 +65,7 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, unit: &Unit, at: usize, out: &mut Vec
                 out.push(Claim {
                     unit: at,
                     name: unit.name.to_string(),
-                    claim: PortClaim {
+                    port: PortClaim {
                         name: name.to_owned(),
                         ranges,
                         on: places(cx, claim),
@@ -187,18 +187,18 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
     let mut out = Vec::new();
     for (at, one) in claims.iter().enumerate() {
         for other in claims.iter().skip(at + 1) {
-            let same = one.unit == other.unit && one.claim.name == other.claim.name;
+            let same = one.unit == other.unit && one.port.name == other.port.name;
             if same || may_not_meet(graph, one, other) {
                 continue;
             }
-            let place = one.claim.on.iter().find(|place| other.claim.on.contains(place));
-            if let (Some(place), Some(port)) = (place, overlap(&one.claim.ranges, &other.claim.ranges)) {
+            let place = one.port.on.iter().find(|place| other.port.on.contains(place));
+            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &other.port.ranges)) {
                 out.push(clash(one, other, place, port));
             }
         }
         for reserve in reserves {
-            let place = one.claim.on.iter().find(|place| reserve.reserve.on.contains(place));
-            if let (Some(place), Some(port)) = (place, overlap(&one.claim.ranges, &reserve.reserve.ranges)) {
+            let place = one.port.on.iter().find(|place| reserve.reserve.on.contains(place));
+            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.reserve.ranges)) {
                 out.push(reserved(one, reserve, place, port));
             }
         }
@@ -223,14 +223,14 @@ fn overlap(one: &[(u16, u16)], other: &[(u16, u16)]) -> Option<u16> {
 fn clash(one: &Claim, other: &Claim, place: &str, port: u16) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` is claimed twice: `{}` of `{}` and `{}` of `{}`",
-        one.claim.name, one.name, other.claim.name, other.name
+        one.port.name, one.name, other.port.name, other.name
     );
     let mut diagnostic = Diagnostic::error(Code::PortClash, message);
     for claim in [one, other] {
-        if let Some(span) = claim.claim.span {
+        if let Some(span) = claim.port.span {
             diagnostic = diagnostic.at(
                 span,
-                format!("`{}` of `{}`: {}", claim.claim.name, claim.name, words(&claim.claim.ranges)),
+                format!("`{}` of `{}`: {}", claim.port.name, claim.name, words(&claim.port.ranges)),
             );
         }
     }
@@ -246,11 +246,11 @@ fn clash(one: &Claim, other: &Claim, place: &str, port: u16) -> Diagnostic {
 fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` belongs to {}, and `{}` of `{}` claims it",
-        reserve.reserve.owner, claim.claim.name, claim.name
+        reserve.reserve.owner, claim.port.name, claim.name
     );
     let mut diagnostic = Diagnostic::warning(Code::PortReserved, message);
-    if let Some(span) = claim.claim.span {
-        diagnostic = diagnostic.at(span, words(&claim.claim.ranges));
+    if let Some(span) = claim.port.span {
+        diagnostic = diagnostic.at(span, words(&claim.port.ranges));
     }
     diagnostic = diagnostic.context(reserve.span, words(&reserve.reserve.ranges));
     match &claim.knob {
@@ -261,9 +261,6 @@ fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16) -> Diagno
 
 /// `8080, 9000-9003`.
 pub(super) fn words(ranges: &[(u16, u16)]) -> String {
-    let parts = ranges.iter().map(|(low, high)| match low == high {
-        true => low.to_string(),
-        false => format!("{low}-{high}"),
-    });
-    parts.collect::<Vec<_>>().join(", ")
+    let one = |(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+    ranges.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -183,7 +183,7 @@ fn not_asked(unit: &str, what: &str, need: String) -> Need {
 fn resolve(unit: &str, name: &str) -> Need {
     let mut need = not_asked(unit, "resolve", name.to_owned());
     if name.parse::<IpAddr>().is_ok() || name == "localhost" {
-        need.have = "needs no asking".to_owned();
+        "needs no asking".clone_into(&mut need.have);
         need.verdict = Verdict::Met;
     }
     need

@@ -7,6 +7,7 @@ use super::render::{self, Cx, Out, Rendered};
 use crate::config::tree::Node;
 use crate::expr::{address, duration};
 use std::cell::Cell;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(super) fn ready(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> (Ready, P
     };
     let ready = Ready {
         by,
-        timeout: reader.duration_or("timeout", "never").unwrap_or(Some(READY_TIMEOUT)),
+        timeout: reader.duration_or("timeout", "never", READY_TIMEOUT),
         settle: reader.duration("settle").unwrap_or_default(),
     };
     let timeout = reader.duration("attempt_timeout").unwrap_or(ATTEMPT);
@@ -191,13 +192,13 @@ pub fn words(probe: &Probe) -> String {
             let host = if url.host.contains(':') { format!("[{}]", url.host) } else { url.host.clone() };
             let mut text = format!("http://{host}:{}{}", url.port, url.path);
             if let Some(status) = expect.status {
-                text.push_str(&format!(", status {status}"));
+                let _ = write!(text, ", status {status}");
             }
             for (key, value) in &expect.json {
-                text.push_str(&format!(", {key} = {value}"));
+                let _ = write!(text, ", {key} = {value}");
             }
             if let Some(piece) = &expect.contains {
-                text.push_str(&format!(", contains {piece:?}"));
+                let _ = write!(text, ", contains {piece:?}");
             }
             text
         }

@@ -115,24 +115,24 @@ impl<'a> Reader<'a> {
     /// A time.
     pub fn duration(&self, key: &str) -> Option<Duration> {
         let value = self.get(key)?;
-        self.to_duration(key, value)
+        self.duration_of(key, value)
     }
 
     /// A time from a value.
-    pub fn to_duration(&self, key: &str, value: &Rendered) -> Option<Duration> {
+    pub fn duration_of(&self, key: &str, value: &Rendered) -> Option<Duration> {
         let Out::Str(text) = &value.item else {
             return self.wrong(key, value, "a time such as `\"10s\"`");
         };
         duration::parse(text).map_or_else(|message| self.refuse(key, value, &message), Some)
     }
 
-    /// A time, or the word for no limit: `Some(None)`.
-    pub fn duration_or(&self, key: &str, word: &str) -> Option<Option<Duration>> {
-        let value = self.get(key)?;
-        if matches!(&value.item, Out::Str(text) if text == word) {
-            return Some(None);
+    /// A time, or the word for no limit (`None`); left out = `default`.
+    pub fn duration_or(&self, key: &str, word: &str, default: Duration) -> Option<Duration> {
+        match self.get(key) {
+            Some(value) if matches!(&value.item, Out::Str(text) if text == word) => None,
+            Some(value) => Some(self.duration_of(key, value).unwrap_or(default)),
+            None => Some(default),
         }
-        self.to_duration(key, value).map(Some)
     }
 
     /// An amount of bytes.

@@ -259,14 +259,8 @@ fn directive(cx: &Cx<'_>, table: &Table, depth: u32, out: &mut Vec<Rendered>) {
         Some(false) => {}
         None => out.push(unknown(used)),
     };
-    let known = match table.get("each") {
-        Some(each) => cx.each(each, &mut turn),
-        None => {
-            turn(cx);
-            true
-        }
-    };
-    if !known {
+    let Some(each) = table.get("each") else { return turn(cx) };
+    if !cx.each(each, &mut turn) {
         out.push(unknown(used));
     }
 }
@@ -276,12 +270,9 @@ fn unknown(node: &Node) -> Rendered {
 }
 
 fn element_or_list(cx: &Cx<'_>, node: &Node, depth: u32, out: &mut Vec<Rendered>) {
-    match node.as_array() {
-        Some(items) => {
-            out.extend(depth.checked_sub(1).map(|depth| elements_deep(cx, items, depth)).unwrap_or_default())
-        }
-        None => element(cx, node, depth, out),
-    }
+    let Some(items) = node.as_array() else { return element(cx, node, depth, out) };
+    let Some(depth) = depth.checked_sub(1) else { return };
+    out.extend(elements_deep(cx, items, depth));
 }
 
 /// One element; the list of a lone expression is spliced in.

@@ -87,7 +87,7 @@ impl<'a> Site<'a> {
 
     /// The names of the place; `None` if the graph does not know the unit.
     pub fn scope(&'a self) -> Option<UnitScope<'a>> {
-        self.world.graph.scope(&self.owner, &self.unit.name, Some(self.env))
+        self.world.graph.scope(&self.owner, Some(&self.unit.name), Some(self.env))
     }
 
     fn params(&self) -> Option<&IndexMap<String, Param>> {

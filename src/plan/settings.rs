@@ -77,13 +77,12 @@ pub(super) fn rlimits(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Vec<Rli
             _ => plain_text(value).as_deref().and_then(limit),
         };
         let text = super::read::describe(value);
-        match parsed {
-            Some((soft, hard)) => limits.push(Rlimit { name: name.to_owned(), soft, hard, degrade }),
-            None => {
-                let message =
-                    format!("{text} is not a limit: a number, a size, `infinity`, or `{{ soft, hard }}`");
-                reader.refuse::<()>(name, value, &message);
-            }
+        if let Some((soft, hard)) = parsed {
+            limits.push(Rlimit { name: name.to_owned(), soft, hard, degrade });
+        } else {
+            let message =
+                format!("{text} is not a limit: a number, a size, `infinity`, or `{{ soft, hard }}`");
+            reader.refuse::<()>(name, value, &message);
         }
     }
     limits

@@ -135,8 +135,8 @@ mod tests {
     fn quotes() {
         check(r"A='a\b$ '", &[("A", r"a\b$ ")]);
         check(r#"A="a\n\"b\"\\\u00e9""#, &[("A", "a\n\"b\"\\é")]);
-        check(r#"A=''"#, &[("A", "")]);
-        check(r#"A='"#, &[("A", "'")]);
+        check(r"A=''", &[("A", "")]);
+        check(r"A='", &[("A", "'")]);
     }
 
     #[test]

@@ -6,3 +6,5 @@ pub(super) mod layers;
 mod pathlist;
 pub(super) mod rules;
 pub(super) mod state;
+#[cfg(test)]
+mod tests;

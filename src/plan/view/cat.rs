@@ -54,8 +54,8 @@ fn value(name: &str, node: &Node, sources: &SourceMap, out: &mut String) {
             let _ = writeln!(out, "{head} = [  # {origin}");
             for item in items {
                 let place = place_of(sources, item.span);
-                let note = if place == origin { String::new() } else { format!("  # {place}") };
-                let _ = writeln!(out, "  {},{note}", inline(item));
+                let comment = if place == origin { String::new() } else { format!("  # {place}") };
+                let _ = writeln!(out, "  {},{comment}", inline(item));
             }
             out.push_str("]\n");
         }
@@ -65,7 +65,12 @@ fn value(name: &str, node: &Node, sources: &SourceMap, out: &mut String) {
     }
     for loser in &node.losers {
         let words = values::as_written(loser);
-        let _ = writeln!(out, "#   over {words} of {}, {}", tree_layer(loser.layer), place_of(sources, loser.span));
+        let _ = writeln!(
+            out,
+            "#   over {words} of {}, {}",
+            tree_layer(loser.layer),
+            place_of(sources, loser.span)
+        );
     }
 }
 

@@ -31,7 +31,11 @@ pub fn diff(old: &Plan, new: &Plan) -> Vec<UnitDiff> {
         }
     }
     let gone = old.policy.units.iter().filter(|unit| new.policy.find(&unit.name).is_none());
-    out.extend(gone.map(|unit| UnitDiff { unit: unit.name.to_string(), what: "removed", changes: Vec::new() }));
+    out.extend(gone.map(|unit| UnitDiff {
+        unit: unit.name.to_string(),
+        what: "removed",
+        changes: Vec::new(),
+    }));
     out
 }
 
@@ -55,7 +59,9 @@ fn unit(old: &Plan, before: usize, new: &Plan, at: usize) -> Vec<String> {
     let (Some(old_about), Some(about)) = (old.about.get(before), new.about.get(at)) else { return changes };
     let (Some(old_exec), Some(exec)) = (old.exec.get(before), new.exec.get(at)) else { return changes };
     if old_policy.skipped != policy.skipped {
-        let words = |policy: &UnitPolicy| policy.skipped.clone().map_or("runs".into(), |why| format!("skipped: {why}"));
+        let words = |policy: &UnitPolicy| {
+            policy.skipped.clone().map_or("runs".into(), |why| format!("skipped: {why}"))
+        };
         changes.push(format!("{} → {}", words(old_policy), words(policy)));
     }
     let argv = |plan: &Plan, about: &About| {
@@ -157,6 +163,10 @@ fn files(changes: &mut Vec<String>, old: (&Plan, usize), new: (&Plan, usize)) {
         }
     }
     for file in before.files.iter().filter(|file| !after.files.iter().any(|other| other.name == file.name)) {
-        changes.push(format!("file {} removed: {}", file.name, mask(old.0, &file.path.display().to_string())));
+        changes.push(format!(
+            "file {} removed: {}",
+            file.name,
+            mask(old.0, &file.path.display().to_string())
+        ));
     }
 }

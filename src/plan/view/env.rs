@@ -1,8 +1,9 @@
 //! `tenon env`: variables for a shell, and the story of each.
 
-use super::{MASK, layer, mask, place, shell_word, shown};
+use super::{MASK, UNKNOWN, layer, mask, place, shell_word, shown};
 use crate::diagnostic::SourceMap;
 use crate::plan::{About, Origin, Plan, Traced};
+use std::fmt::Write as _;
 
 /// The variables of a unit, one `NAME=value` a line in name order, quoted for a shell; `None` = no such unit.
 /// What this run does not know is a comment.
@@ -11,11 +12,12 @@ pub fn env(plan: &Plan, unit: &str) -> Option<String> {
     let about = plan.about.get(at)?;
     let mut out = String::new();
     for traced in &about.env {
-        match &traced.value {
-            _ if traced.unknown => out.push_str(&format!("# {}: unknown here\n", traced.name)),
-            None => {}
-            Some(_) if traced.secret => out.push_str(&format!("{}={}\n", traced.name, shell_word(MASK))),
-            Some(value) => out.push_str(&format!("{}={}\n", traced.name, shell_word(&mask(plan, value)))),
+        let name = &traced.name;
+        if traced.unknown {
+            let _ = writeln!(out, "# {name}: {UNKNOWN}");
+        } else if let Some(value) = &traced.value {
+            let value = if traced.secret { MASK.to_owned() } else { mask(plan, value) };
+            let _ = writeln!(out, "{name}={}", shell_word(&value));
         }
     }
     Some(out)
@@ -51,19 +53,17 @@ fn story(plan: &Plan, sources: &SourceMap, traced: &Traced, out: &mut String) {
     for (at, origin) in traced.chain.iter().enumerate() {
         let last = traced.chain.iter().skip(at + 1).all(|later| later.action == "kept");
         let mark = if last && origin.action != "kept" { '>' } else { ' ' };
-        out.push_str(&format!("  {mark} {}\n", step(plan, sources, traced, origin)));
+        let _ = writeln!(out, "  {mark} {}", step(plan, sources, traced, origin));
         if let Some(why) = &origin.why {
-            out.push_str(&format!("      why: {why}\n"));
+            let _ = writeln!(out, "      why: {why}");
         }
     }
 }
 
 /// `rule one-attempt  default "1"  mooncake-store.toml:77`.
 fn step(plan: &Plan, sources: &SourceMap, traced: &Traced, origin: &Origin) -> String {
-    let quote = |value: &str| match traced.secret {
-        true => MASK.to_owned(),
-        false => format!("`{}`", mask(plan, value)),
-    };
+    let quote =
+        |value: &str| if traced.secret { MASK.to_owned() } else { format!("`{}`", mask(plan, value)) };
     let words = match (origin.action, &origin.value, &origin.offered) {
         ("kept", _, Some(offered)) => format!("left it, would have given {}", quote(offered)),
         ("kept", _, None) => "left it".to_owned(),
@@ -81,6 +81,6 @@ fn without_effect(about: &About, out: &mut String) {
     }
     out.push_str("rules without effect\n");
     for (name, reason) in &about.rules_without_effect {
-        out.push_str(&format!("    {name}: {reason}\n"));
+        let _ = writeln!(out, "    {name}: {reason}");
     }
 }

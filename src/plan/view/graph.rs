@@ -2,13 +2,14 @@
 
 use crate::plan::Plan;
 use crate::plan::policy::{EdgeKind, Until};
+use std::fmt::Write as _;
 
 /// Graphviz.
 pub fn dot(plan: &Plan) -> String {
     let mut out = String::from("digraph plan {\n  rankdir = BT\n  node [shape = box]\n");
     for unit in &plan.policy.units {
         let style = if unit.skipped.is_some() { " [style = dashed]" } else { "" };
-        out.push_str(&format!("  {:?}{style}\n", &*unit.name));
+        let _ = writeln!(out, "  {:?}{style}", &*unit.name);
     }
     for (from, to, kind, until) in edges(plan) {
         let style = match kind {
@@ -16,7 +17,7 @@ pub fn dot(plan: &Plan) -> String {
             EdgeKind::Wants => "dashed",
             EdgeKind::After => "dotted",
         };
-        out.push_str(&format!("  {from:?} -> {to:?} [label = {:?}, style = {style}]\n", label(kind, until)));
+        let _ = writeln!(out, "  {from:?} -> {to:?} [label = {:?}, style = {style}]", label(kind, until));
     }
     out.push_str("}\n");
     out
@@ -28,7 +29,7 @@ pub fn mermaid(plan: &Plan) -> String {
     for (at, unit) in plan.policy.units.iter().enumerate() {
         let skipped = if unit.skipped.is_some() { " (skipped)" } else { "" };
         // Mermaid has no escapes inside quotes but entities.
-        out.push_str(&format!("  u{at}[\"{}{skipped}\"]\n", unit.name.replace('"', "#quot;")));
+        let _ = writeln!(out, "  u{at}[\"{}{skipped}\"]", unit.name.replace('"', "#quot;"));
     }
     let place = |name: &str| plan.policy.find(name).map_or(0, |id| id.0);
     for (from, to, kind, until) in edges(plan) {
@@ -36,7 +37,7 @@ pub fn mermaid(plan: &Plan) -> String {
             EdgeKind::Needs => "-->",
             EdgeKind::Wants | EdgeKind::After => "-.->",
         };
-        out.push_str(&format!("  u{} {arrow}|{}| u{}\n", place(from), label(kind, until), place(to)));
+        let _ = writeln!(out, "  u{} {arrow}|{}| u{}", place(from), label(kind, until), place(to));
     }
     out
 }

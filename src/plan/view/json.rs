@@ -22,7 +22,9 @@ pub fn json(plan: &Plan, sources: &SourceMap) -> Value {
         .stop_path
         .units
         .iter()
-        .filter_map(|(id, time)| Some(json!({"unit": *plan.policy.get(*id)?.name, "seconds": time.as_secs_f64()})))
+        .filter_map(|(id, time)| {
+            Some(json!({"unit": *plan.policy.get(*id)?.name, "seconds": time.as_secs_f64()}))
+        })
         .collect();
     json!({
         "fingerprint": plan.fingerprint,
@@ -68,9 +70,10 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
             "name": file.name,
             "path": file.path,
             "mode": format!("{:04o}", file.mode),
-            "content": match told.secret {
-                true => MASK.to_owned(),
-                false => mask(plan, &String::from_utf8_lossy(&file.content)),
+            "content": if told.secret {
+                MASK.to_owned()
+            } else {
+                mask(plan, &String::from_utf8_lossy(&file.content))
             },
             "keys": traced(&told.keys),
             "unknown": told.unknown,

@@ -23,16 +23,13 @@ pub fn plan(plan: &Plan, sources: &SourceMap) -> String {
     for at in 0..plan.policy.units.len() {
         let Some((policy, exec, about)) = parts(plan, at) else { continue };
         out.push('\n');
-        match &policy.skipped {
-            Some(reason) => {
-                let _ = writeln!(out, "-  {} skipped: {reason}", policy.name);
-            }
-            None => {
-                order += 1;
-                let _ = writeln!(out, "{order}. {}{}", policy.name, dashed(&mask(plan, &about.description)));
-                body(plan, sources, policy, exec, about, &mut out);
-            }
+        if let Some(reason) = &policy.skipped {
+            let _ = writeln!(out, "-  {} skipped: {reason}", policy.name);
+            continue;
         }
+        order += 1;
+        let _ = writeln!(out, "{order}. {}{}", policy.name, dashed(&mask(plan, &about.description)));
+        body(plan, sources, policy, exec, about, &mut out);
     }
     tail(plan, &mut out);
     out
@@ -43,15 +40,12 @@ pub fn unit(plan: &Plan, sources: &SourceMap, name: &str) -> Option<String> {
     let at = plan.policy.find(name)?.0 as usize;
     let (policy, exec, about) = parts(plan, at)?;
     let mut out = head(plan);
-    match &policy.skipped {
-        Some(reason) => {
-            let _ = writeln!(out, "{name} skipped: {reason}");
-        }
-        None => {
-            let _ = writeln!(out, "{name}{}", dashed(&mask(plan, &about.description)));
-            body(plan, sources, policy, exec, about, &mut out);
-        }
+    if let Some(reason) = &policy.skipped {
+        let _ = writeln!(out, "{name} skipped: {reason}");
+        return Some(out);
     }
+    let _ = writeln!(out, "{name}{}", dashed(&mask(plan, &about.description)));
+    body(plan, sources, policy, exec, about, &mut out);
     Some(out)
 }
 
@@ -60,14 +54,20 @@ pub fn needs(needs: &[Need]) -> String {
     let head = ["unit", "what", "need", "have", "verdict"].map(str::to_owned);
     let mut rows = vec![head];
     rows.extend(needs.iter().map(|need| {
-        [&need.unit, &need.what, &need.need, &need.have].map(Clone::clone).into_iter().chain([need.verdict.words().to_owned()])
-            .collect::<Vec<_>>().try_into().unwrap_or_default()
+        [&need.unit, &need.what, &need.need, &need.have]
+            .map(Clone::clone)
+            .into_iter()
+            .chain([need.verdict.words().to_owned()])
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap_or_default()
     }));
     let widths: Vec<usize> =
         (0..5).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for (at, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         out.push_str(cells.join("  ").trim_end());
         out.push('\n');
         let fix = at.checked_sub(1).and_then(|at| needs.get(at)).map(|need| need.fix.as_str());
@@ -138,7 +138,14 @@ fn line(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "     {name:<10} {value}");
 }
 
-fn body(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, about: &About, out: &mut String) {
+fn body(
+    plan: &Plan,
+    sources: &SourceMap,
+    policy: &UnitPolicy,
+    exec: &UnitExec,
+    about: &About,
+    out: &mut String,
+) {
     line(out, "because", &about.because);
     let kind = kind(&policy.kind);
     let kind = if policy.holds_data { format!("{kind}, holds data") } else { kind.to_owned() };
@@ -157,7 +164,8 @@ fn body(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
     files(plan, exec, about, out);
     for claim in &about.ports {
         let place = claim.span.map(|span| format!("  ({})", place_of(sources, span))).unwrap_or_default();
-        let words = format!("{} {} on {}{place}", claim.name, ports::words(&claim.ranges), claim.on.join(", "));
+        let words =
+            format!("{} {} on {}{place}", claim.name, ports::words(&claim.ranges), claim.on.join(", "));
         line(out, "port", &words);
     }
     if !about.devices.is_empty() {
@@ -317,7 +325,16 @@ fn supervision(policy: &UnitPolicy, exec: &UnitExec, out: &mut String) {
     }
     let probes_words: Vec<String> = exec.ready.probes.iter().map(probes::words).collect();
     let ready = probes::ready_words(&policy.ready);
-    line(out, "ready", &[probes_words.join(" and "), ready].iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", "));
+    line(
+        out,
+        "ready",
+        &[probes_words.join(" and "), ready]
+            .iter()
+            .filter(|part| !part.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
     if let Some(health) = &policy.health {
         let words: Vec<String> = exec.health.probes.iter().map(probes::words).collect();
         let every = duration::words(health.interval);
