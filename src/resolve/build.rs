@@ -6,8 +6,8 @@ use super::layers::Layers;
 use super::library::Library;
 use super::world::{File, FileId, World};
 use super::{
-    Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile, reads,
-    requires, selection,
+    Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile,
+    reads, requires, selection,
 };
 use crate::config::merge::merge;
 use crate::config::tree::{Item, Layer, Node, Table};
@@ -76,8 +76,7 @@ pub fn resolve_prepared(
     let (sets, command_line_env) = given::command_line(&inputs.options, sources, &mut diagnostics);
     let role = role(inputs, &library.node);
     let node = with_role_part(&library.node, role.as_deref());
-    let layers =
-        Layers { library: &library, role: role.as_deref(), command_line_env: &command_line_env };
+    let layers = Layers { library: &library, role: role.as_deref(), command_line_env: &command_line_env };
     let known = known(&layers, &node, &inputs.options, &mut diagnostics);
     let mut world = World {
         facts: inputs.facts.cloned(),
@@ -90,11 +89,18 @@ pub fn resolve_prepared(
         sources: sources.clone(),
         ..World::default()
     };
-    let mut building = Building { layers: &layers, sets: &sets, known: &known, diagnostics: &mut diagnostics };
+    let mut building =
+        Building { layers: &layers, sets: &sets, known: &known, diagnostics: &mut diagnostics };
     building.add_files(&mut world);
     building.unknown_role(role.as_deref());
     let chosen = profile::choose(&mut world, &node, &inputs.options, &mut diagnostics);
-    given::check(&world, &library, &known.templates.keys().cloned().collect::<Vec<_>>(), &sets, &mut diagnostics);
+    given::check(
+        &world,
+        &library,
+        &known.templates.keys().cloned().collect::<Vec<_>>(),
+        &sets,
+        &mut diagnostics,
+    );
     let mut graph = UnitGraph { role, node: Some(node.clone()), ..UnitGraph::default() };
     graph.node_env.clone_from(&world.node_env);
     let mut planned = selection::select(&world, &known, &node, &inputs.options, &mut diagnostics);
@@ -136,7 +142,11 @@ fn entries(node: &Node, key: &str) -> IndexMap<String, Node> {
 fn node_env(node: &Node, command_line: &Node) -> IndexMap<String, Node> {
     let mut env = entries(node, "env");
     env.extend(
-        command_line.as_table().into_iter().flat_map(Table::iter).map(|(name, _, node)| (name.to_owned(), node.clone())),
+        command_line
+            .as_table()
+            .into_iter()
+            .flat_map(Table::iter)
+            .map(|(name, _, node)| (name.to_owned(), node.clone())),
     );
     env
 }
@@ -162,7 +172,8 @@ impl Building<'_> {
             file.instance.clone_from(&unit.instance);
             file.index = unit.index;
             file.here = here && unit.kind != UnitKind::Settings;
-            fact_names.extend(facts::declarations(tree, &declared(&unit.name)).into_iter().map(|fact| fact.name));
+            fact_names
+                .extend(facts::declarations(tree, &declared(&unit.name)).into_iter().map(|fact| fact.name));
             let at = world.files.len();
             world.units.insert(unit.name.clone(), at);
             if unit.kind == UnitKind::Settings && here {
@@ -191,13 +202,13 @@ impl Building<'_> {
     fn check_unused(&mut self, world: &World) {
         let with_instances: IndexSet<&str> =
             self.known.units.iter().filter_map(|unit| unit.template.as_deref()).collect();
-        let templates = self.known.templates.iter().filter(|(name, _)| !with_instances.contains(name.as_str()));
+        let templates =
+            self.known.templates.iter().filter(|(name, _)| !with_instances.contains(name.as_str()));
         for (name, tree) in templates.chain(&self.known.abstracts) {
             if self.known.extended.contains(name.as_str()) {
                 continue;
             }
-            let mut alone = World { files: Vec::new(), ..world.clone() };
-            alone.files.clone_from(&world.files);
+            let mut alone = world.clone();
             let mut file = self.file(Owner::Unit(name.as_str().into()), name, tree);
             file.uses = self.uses(world, tree);
             alone.files.push(file);
@@ -228,7 +239,12 @@ impl Building<'_> {
         for node in tree.get("uses").and_then(Node::as_array).unwrap_or_default() {
             let Some(name) = node.as_str() else { continue };
             let file = world.units.get(name).copied();
-            let settings = |file: &FileId| self.known.units.get(*file).is_some_and(|unit| unit.kind == UnitKind::Settings && !unit.masked);
+            let settings = |file: &FileId| {
+                self.known
+                    .units
+                    .get(*file)
+                    .is_some_and(|unit| unit.kind == UnitKind::Settings && !unit.masked)
+            };
             if let Some(file) = file.filter(settings) {
                 uses.push((name.to_owned(), file));
                 continue;
@@ -268,8 +284,10 @@ impl Building<'_> {
         }
         diagnostic = match names::nearest(role, known.iter().map(String::as_str)) {
             Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
-            None => diagnostic
-                .with_help(format!("roles are {}", known.iter().map(String::as_str).collect::<Vec<_>>().join(", "))),
+            None => diagnostic.with_help(format!(
+                "roles are {}",
+                known.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            )),
         };
         self.diagnostics.push(diagnostic);
     }
@@ -343,7 +361,9 @@ fn profile_of(world: &World, file: FileId, because: String) -> Profile {
         because,
         tree: context.map_or_else(|| Node::empty(Layer::File), |file| file.tree.clone()),
         params: params_of(world, file),
-        uses: context.map(|file| file.uses.iter().map(|(name, _)| name.clone()).collect()).unwrap_or_default(),
+        uses: context
+            .map(|file| file.uses.iter().map(|(name, _)| name.clone()).collect())
+            .unwrap_or_default(),
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) fn connect(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let selecting = Selecting::new(world, known);
-    let running: Vec<FileId> = selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
+    let running: Vec<FileId> =
+        selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
     for file in running {
         let Some(unit) = selecting.unit(file) else { continue };
         let sure = selection.surely_runs(file);
@@ -28,8 +29,15 @@ pub(super) fn connect(
             if holds == Some(false) {
                 continue;
             }
-            let mut connecting =
-                Connecting { selecting: &selecting, selection, diagnostics, file, unit, edge: &edge, sure: sure && holds.is_some() };
+            let mut connecting = Connecting {
+                selecting: &selecting,
+                selection,
+                diagnostics,
+                file,
+                unit,
+                edge: &edge,
+                sure: sure && holds.is_some(),
+            };
             connecting.connect();
         }
         plain_lists(&selecting, selection, file, unit, sure, diagnostics);
@@ -62,7 +70,8 @@ fn plain_lists(
                 Meant::MaybeProvided(files) | Meant::SeveralProvide(files) => files,
                 Meant::NobodyProvides(_) | Meant::NoInstances => Vec::new(),
                 Meant::Nobody => {
-                    let message = format!("`{key}` of `{}` names `{selector}`, and no known unit matches", unit.name);
+                    let message =
+                        format!("`{key}` of `{}` names `{selector}`, and no known unit matches", unit.name);
                     let diagnostic = Diagnostic::warning(Code::EmptySelector, message).at(node.span, "");
                     let names = selecting.edge_names();
                     let word = selector.to_string();
@@ -156,7 +165,9 @@ fn matches_nobody(selecting: &Selecting<'_>, edge: &Written) -> Diagnostic {
     let diagnostic = match edge.key {
         EdgeKey::Needs if edge.selector.name().is_some() => Diagnostic::error(Code::UnknownUnit, message),
         EdgeKey::Needs => Diagnostic::error(Code::EmptySelector, message),
-        EdgeKey::Wants | EdgeKey::After | EdgeKey::Before => Diagnostic::warning(Code::EmptySelector, message),
+        EdgeKey::Wants | EdgeKey::After | EdgeKey::Before => {
+            Diagnostic::warning(Code::EmptySelector, message)
+        }
     };
     let names = selecting.edge_names();
     let diagnostic = diagnostic.at(edge.node.span, "");
@@ -203,12 +214,14 @@ impl Connecting<'_, '_> {
                 }
             }
             Meant::NoInstances if edge.key == EdgeKey::Needs && !edge.may_be_absent => {
-                let message =
-                    format!("`{}` needs `{}`, and there is no such unit on this node", self.unit.name, edge.selector);
+                let message = format!(
+                    "`{}` needs `{}`, and there is no such unit on this node",
+                    self.unit.name, edge.selector
+                );
                 self.diagnostics.push(
-                    Diagnostic::error(Code::EmptySelector, message)
-                        .at(edge.node.span, "")
-                        .with_help("add `[instances]` to the node file, or `if_absent = \"ignore\"` to the edge"),
+                    Diagnostic::error(Code::EmptySelector, message).at(edge.node.span, "").with_help(
+                        "add `[instances]` to the node file, or `if_absent = \"ignore\"` to the edge",
+                    ),
                 );
             }
             Meant::NoInstances => self.absent("there are no instances".to_owned()),
@@ -218,12 +231,8 @@ impl Connecting<'_, '_> {
 
     fn absent(&mut self, because: String) {
         let edge = self.edge;
-        let absent = AbsentEdge {
-            to: edge.selector.to_string(),
-            words: edge.words(),
-            because,
-            span: edge.span,
-        };
+        let absent =
+            AbsentEdge { to: edge.selector.to_string(), words: edge.words(), because, span: edge.span };
         self.selection.links(self.file).absent.push(absent);
     }
 
@@ -329,7 +338,11 @@ impl Connecting<'_, '_> {
 
     fn unprovable(&mut self, other: &Known) {
         let edge = self.edge;
-        let message = format!("`{}` waits until `{}` is ready, and that unit cannot tell", self.waiting(other), other.name);
+        let message = format!(
+            "`{}` waits until `{}` is ready, and that unit cannot tell",
+            self.waiting(other),
+            other.name
+        );
         let place = other.tree.get("ready").map_or(other.span, |node| node.span);
         self.diagnostics.push(
             Diagnostic::error(Code::UnprovableReady, message)

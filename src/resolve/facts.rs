@@ -7,9 +7,7 @@ use crate::facts::{Declaration, FactKind, FactSource, Looked, Sort};
 /// Decodes the facts a merged tree declares. Kinds of keys are the schema's to check.
 pub(super) fn declarations(tree: &Node, owner: &str) -> Vec<Declaration> {
     let facts = tree.get("fact").and_then(Node::as_table).into_iter().flat_map(Table::iter);
-    facts
-        .filter_map(|(name, span, node)| Some(declaration(name, owner, span, node.as_table()?)))
-        .collect()
+    facts.filter_map(|(name, span, node)| Some(declaration(name, owner, span, node.as_table()?))).collect()
 }
 
 fn declaration(name: &str, owner: &str, span: Span, table: &Table) -> Declaration {

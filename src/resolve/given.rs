@@ -50,13 +50,15 @@ pub(super) fn command_line(
     for (is_set, start, line) in lines {
         let span = |from: usize, to: usize| Span::new(file, start + from..start + to);
         let bad = |form: &str| {
-            Diagnostic::error(Code::BadSet, format!("`{line}` is not of the form `{form}`")).at(span(0, line.len()), "")
+            Diagnostic::error(Code::BadSet, format!("`{line}` is not of the form `{form}`"))
+                .at(span(0, line.len()), "")
         };
         let Some((name, value)) = line.split_once('=') else {
             diagnostics.push(bad(if is_set { "UNIT.PARAM=VALUE" } else { "NAME=VALUE" }));
             continue;
         };
-        let node = Node::new(Item::Str(value.to_owned()), span(name.len() + 1, line.len()), Layer::CommandLine);
+        let node =
+            Node::new(Item::Str(value.to_owned()), span(name.len() + 1, line.len()), Layer::CommandLine);
         match name.rsplit_once('.') {
             _ if !is_set && !name.is_empty() => {
                 env.entries.insert(name.to_owned(), Entry { key: span(0, name.len()), node });
@@ -100,7 +102,8 @@ pub(super) fn given(
             layers.push((entries(table), layer));
         }
     }
-    let own_role = role.and_then(|role| file.tree.get("role")?.as_table()?.get(role)?.get("param")?.as_table());
+    let own_role =
+        role.and_then(|role| file.tree.get("role")?.as_table()?.get(role)?.get("param")?.as_table());
     layers.push((entries(own_role), Layer::Role));
     let mut given: IndexMap<String, Vec<Node>> = IndexMap::new();
     for (values, layer) in layers {
@@ -137,7 +140,8 @@ fn placed(mut node: Node, span: Span) -> Node {
         Item::Table(mut table) => {
             for (_, entry) in &mut table.entries {
                 entry.key = span;
-                entry.node = placed(std::mem::replace(&mut entry.node, Node::empty(Layer::CommandLine)), span);
+                entry.node =
+                    placed(std::mem::replace(&mut entry.node, Node::empty(Layer::CommandLine)), span);
             }
             Item::Table(table)
         }
@@ -172,10 +176,15 @@ pub(super) fn check(
             diagnostics.push(
                 Diagnostic::error(
                     Code::SecretInArguments,
-                    format!("`{}.{}` is a secret: the command line is readable for every process", set.unit, set.param),
+                    format!(
+                        "`{}.{}` is a secret: the command line is readable for every process",
+                        set.unit, set.param
+                    ),
                 )
                 .at(set.span, "")
-                .with_help("keep it in a file, and name that under `[set]` of a node file only its owner can read"),
+                .with_help(
+                    "keep it in a file, and name that under `[set]` of a node file only its owner can read",
+                ),
             );
         }
     }
@@ -205,8 +214,11 @@ fn unknown(
         let known = world.files.iter().filter(|file| file.owner != Owner::Profile).map(|file| &*file.name);
         let known: Vec<&str> = known.chain(templates.iter().map(String::as_str)).chain(["profile"]).collect();
         let mut diagnostic =
-            Diagnostic::error(Code::UnknownUnit, format!("there is no unit `{unit}` to give values to")).at(unit_span, "");
-        if let Some((template, instance)) = split_instance(unit).filter(|(name, _)| templates.iter().any(|t| t == name)) {
+            Diagnostic::error(Code::UnknownUnit, format!("there is no unit `{unit}` to give values to"))
+                .at(unit_span, "");
+        if let Some((template, instance)) =
+            split_instance(unit).filter(|(name, _)| templates.iter().any(|t| t == name))
+        {
             diagnostic = diagnostic.with_help(format!(
                 "`{template}` has no instance `{instance}`: see `[instances]` of the node file"
             ));
@@ -223,7 +235,8 @@ fn unknown(
     }
     let known: Vec<&str> = files.iter().flat_map(|file| file.decls.keys().map(String::as_str)).collect();
     let diagnostic =
-        Diagnostic::error(Code::UnknownParameter, format!("`{unit}` has no parameter `{param}`")).at(param_span, "");
+        Diagnostic::error(Code::UnknownParameter, format!("`{unit}` has no parameter `{param}`"))
+            .at(param_span, "");
     Some(match nearest(param, known.iter().copied()) {
         Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
         None if known.is_empty() => diagnostic.with_help("it has none at all"),

@@ -64,7 +64,9 @@ pub(super) fn known(
             _ if name.ends_with('@') => {
                 let masked = definition.is_some_and(|definition| definition.masked);
                 let tree = layers.unit(name, None, &mut of_name);
-                if !masked && is_named_in_vain(name, definition, &tree, in_node.get(*name), &names, &mut of_name) {
+                if !masked
+                    && is_named_in_vain(name, definition, &tree, in_node.get(*name), &names, &mut of_name)
+                {
                     diagnostics.append(&mut of_name);
                     continue;
                 }
@@ -77,7 +79,9 @@ pub(super) fn known(
             found => {
                 let tree = layers.unit(name, None, &mut of_name);
                 let masked = definition.is_some_and(|definition| definition.masked);
-                if !masked && is_named_in_vain(name, definition, &tree, in_node.get(*name), &names, &mut of_name) {
+                if !masked
+                    && is_named_in_vain(name, definition, &tree, in_node.get(*name), &names, &mut of_name)
+                {
                     diagnostics.append(&mut of_name);
                     continue;
                 }
@@ -106,9 +110,11 @@ pub(super) fn known(
 
 fn place(definition: Option<&Definition>, in_node: Option<&Span>) -> Span {
     let own = definition.filter(|definition| definition.file.is_some()).map(|definition| definition.span);
-    own.or(in_node.copied())
-        .or(definition.map(|definition| definition.span))
-        .unwrap_or(Span { file: crate::diagnostic::FileId(u32::MAX), start: 0, end: 0 })
+    own.or(in_node.copied()).or(definition.map(|definition| definition.span)).unwrap_or(Span {
+        file: crate::diagnostic::FileId(u32::MAX),
+        start: 0,
+        end: 0,
+    })
 }
 
 fn parent(tree: &Node) -> Option<String> {
@@ -131,12 +137,15 @@ fn is_named_in_vain(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> bool {
     const MAKES_A_UNIT: [&str; 5] = ["command", "extends", "kind", "members", "file"];
-    if definition.is_some_and(Definition::has_file) || MAKES_A_UNIT.iter().any(|key| tree.get(key).is_some()) {
+    if definition.is_some_and(Definition::has_file) || MAKES_A_UNIT.iter().any(|key| tree.get(key).is_some())
+    {
         return false;
     }
     let (span, what) = match (in_node, definition) {
         (Some(span), _) => (*span, format!("`[unit.{name}]` changes a unit that is not known")),
-        (None, Some(definition)) => (definition.span, format!("this is a drop-in of `{name}`, a unit that is not known")),
+        (None, Some(definition)) => {
+            (definition.span, format!("this is a drop-in of `{name}`, a unit that is not known"))
+        }
         (None, None) => return false,
     };
     let mut diagnostic = Diagnostic::error(Code::UnknownUnit, what).at(span, "");
@@ -198,11 +207,13 @@ fn instances(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> IndexMap<String, Vec<Instance>> {
     let mut found = IndexMap::new();
-    for (name, key, value) in node.get("instances").and_then(Node::as_table).into_iter().flat_map(Table::iter) {
+    for (name, key, value) in node.get("instances").and_then(Node::as_table).into_iter().flat_map(Table::iter)
+    {
         let template = if name.ends_with('@') { name.to_owned() } else { format!("{name}@") };
         if !templates.contains(&template) {
             let diagnostic =
-                Diagnostic::error(Code::UnknownUnit, format!("there is no template `{template}`")).at(key, "");
+                Diagnostic::error(Code::UnknownUnit, format!("there is no template `{template}`"))
+                    .at(key, "");
             let near = nearest(&template, templates.iter().map(String::as_str));
             diagnostics.push(match near {
                 Some(near) => diagnostic.with_help(format!("did you mean `{}`?", near.trim_end_matches('@'))),
@@ -224,26 +235,36 @@ fn instances(
                 Some((name, None, item.span))
             })),
             Item::Table(table) => {
-                list.extend(table.iter().map(|(name, span, keys)| (name.to_owned(), Some(keys.clone()), span)));
+                list.extend(
+                    table.iter().map(|(name, span, keys)| (name.to_owned(), Some(keys.clone()), span)),
+                );
             }
-            Item::Str(_) | Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => diagnostics.push(
-                Diagnostic::error(Code::BadInstances, format!("instances of `{template}` are given as a {}", value.item.kind()))
+            Item::Str(_) | Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => diagnostics
+                .push(
+                    Diagnostic::error(
+                        Code::BadInstances,
+                        format!("instances of `{template}` are given as a {}", value.item.kind()),
+                    )
                     .at(value.span, "")
                     .with_help(format!("a number up to {MAX_INSTANCES}, a list of names, or tables by name")),
-            ),
+                ),
         }
         let mut seen = IndexSet::new();
         let mut of_template = Vec::new();
         for (instance, keys, span) in list {
             if !is_instance_name(&instance) {
                 diagnostics.push(
-                    Diagnostic::error(Code::BadInstances, format!("`{instance}` cannot be the name of an instance"))
-                        .at(span, "")
-                        .with_help("use letters, digits, `-`, `_`, `.` and `:`"),
+                    Diagnostic::error(
+                        Code::BadInstances,
+                        format!("`{instance}` cannot be the name of an instance"),
+                    )
+                    .at(span, "")
+                    .with_help("use letters, digits, `-`, `_`, `.` and `:`"),
                 );
             } else if !seen.insert(instance.clone()) {
                 diagnostics.push(
-                    Diagnostic::error(Code::BadInstances, format!("instance `{instance}` is named twice")).at(span, ""),
+                    Diagnostic::error(Code::BadInstances, format!("instance `{instance}` is named twice"))
+                        .at(span, ""),
                 );
             } else {
                 of_template.push((instance, keys));

@@ -100,7 +100,8 @@ impl<'a> Layers<'a> {
         if let Some(role) = self.role_layer(&tree) {
             tree = merge(tree, role);
         }
-        let has_process = !matches!(tree.get("kind").and_then(Node::as_str), Some("settings" | "group" | "external"));
+        let has_process =
+            !matches!(tree.get("kind").and_then(Node::as_str), Some("settings" | "group" | "external"));
         if has_process && let Some(env) = entry(&self.library.node, "env") {
             tree = merge(tree, wrapped("env", env.key, env.node.clone().with_layer(Layer::Node)));
         }
@@ -193,7 +194,10 @@ impl<'a> Layers<'a> {
         if ring.iter().all(|(known, _, _)| *known != at) {
             let message = format!("{word} `{name}` extends a chain of more than {MAX_CHAIN} files");
             let diagnostic = Diagnostic::error(Code::ExtendsCycle, message);
-            return ring.first().into_iter().fold(diagnostic, |diagnostic, (_, _, span)| diagnostic.at(*span, ""));
+            return ring
+                .first()
+                .into_iter()
+                .fold(diagnostic, |diagnostic, (_, _, span)| diagnostic.at(*span, ""));
         }
         let first = ring.iter().enumerate().min_by_key(|(_, (name, _, _))| name).map_or(0, |(at, _)| at);
         ring.rotate_left(first);
@@ -230,10 +234,14 @@ fn unknown_parent(
         Family::Units => (Code::UnknownUnit, "unit"),
         Family::Profiles => (Code::UnknownProfile, "profile"),
     };
-    let diagnostic = Diagnostic::error(code, format!("{word_of_family} `{word}` is not known, and this file extends it"))
-        .at(node.span, "");
+    let diagnostic =
+        Diagnostic::error(code, format!("{word_of_family} `{word}` is not known, and this file extends it"))
+            .at(node.span, "");
     match nearest(word, definitions.keys().map(String::as_str)) {
-        Some(near) => diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, format!("\"{near}\"")),
-        None => diagnostic.with_help(format!("put `{word}.toml` into a `{word_of_family}s` folder of the search path")),
+        Some(near) => {
+            diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, format!("\"{near}\""))
+        }
+        None => diagnostic
+            .with_help(format!("put `{word}.toml` into a `{word_of_family}s` folder of the search path")),
     }
 }

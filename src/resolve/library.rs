@@ -45,8 +45,6 @@ pub(super) struct Library {
     pub profiles: IndexMap<String, Definition>,
     /// The node file with its drop-ins; an empty table if there is none.
     pub node: Node,
-    /// Whether there is a node file.
-    pub has_node: bool,
     /// Helper scripts: name → path.
     pub scripts: IndexMap<String, String>,
 }
@@ -65,7 +63,7 @@ impl Library {
         let profiles = reader.definitions(&files.profiles, FileKind::Profile, &[]);
         let scripts =
             files.scripts.iter().map(|(name, path)| (name.clone(), path.display().to_string())).collect();
-        (Self { units, profiles, node, has_node: !files.node.is_empty(), scripts }, reader.diagnostics)
+        (Self { units, profiles, node, scripts }, reader.diagnostics)
     }
 }
 

@@ -49,12 +49,17 @@ pub(super) fn order(
     sorted.into_iter().filter_map(|file| Some(known.units.get(file)?.name.clone())).collect()
 }
 
-fn start_arrows(files: &[FileId], names: &HashMap<UnitName, FileId>, selection: &mut Selection) -> Vec<Arrow> {
+fn start_arrows(
+    files: &[FileId],
+    names: &HashMap<UnitName, FileId>,
+    selection: &mut Selection,
+) -> Vec<Arrow> {
     let mut arrows = Vec::new();
     for &from in files {
         for edge in selection.links(from).edges.clone().into_iter().filter(|edge| edge.orders_start) {
             let Some(&to) = names.get(&edge.to) else { continue };
-            let sure = selection.surely_runs(from) && selection.surely_runs(to) && edge_is_sure(&edge, selection);
+            let sure =
+                selection.surely_runs(from) && selection.surely_runs(to) && edge_is_sure(&edge, selection);
             arrows.push(Arrow { from, to, span: edge.span, words: edge.words, sure });
         }
     }
@@ -77,7 +82,8 @@ fn stop_arrows(files: &[FileId], names: &HashMap<UnitName, FileId>, selection: &
         }
         for edge in links.edges.into_iter().filter(|edge| edge.orders_stop) {
             let Some(&other) = names.get(&edge.to) else { continue };
-            let sure = selection.surely_runs(file) && selection.surely_runs(other) && edge_is_sure(&edge, selection);
+            let sure =
+                selection.surely_runs(file) && selection.surely_runs(other) && edge_is_sure(&edge, selection);
             arrows.push(Arrow { from: other, to: file, span: edge.span, words: edge.words, sure });
         }
     }
@@ -125,7 +131,8 @@ fn ring<'a>(left: &[FileId], arrows: &'a [Arrow]) -> Vec<&'a Arrow> {
         for start in left {
             let mut path: Vec<&Arrow> = Vec::new();
             let mut at = *start;
-            while let Some(next) = inside.iter().find(|arrow| arrow.from == at && (arrow.sure || !only_sure)) {
+            while let Some(next) = inside.iter().find(|arrow| arrow.from == at && (arrow.sure || !only_sure))
+            {
                 path.push(next);
                 at = next.to;
                 if let Some(begin) = path.iter().position(|arrow| arrow.from == at) {
@@ -150,7 +157,8 @@ fn cycle(ring: &[&Arrow], known: &KnownUnits, kind: Kind) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(Code::DependencyCycle, format!("{what}: {}", names.join(" → ")));
     for (at, arrow) in ring.iter().enumerate() {
         let text = format!("`{}` {verb} `{}`: {}", name(arrow.from), name(arrow.to), arrow.words);
-        diagnostic = if at == 0 { diagnostic.at(arrow.span, text) } else { diagnostic.context(arrow.span, text) };
+        diagnostic =
+            if at == 0 { diagnostic.at(arrow.span, text) } else { diagnostic.context(arrow.span, text) };
     }
     let help = match kind {
         Kind::Start => "take one of these edges away, or let it order the stop only: `order = \"stop\"`",
@@ -162,13 +170,19 @@ fn cycle(ring: &[&Arrow], known: &KnownUnits, kind: Kind) -> Diagnostic {
 /// Among units without an order a `holds_data` unit stops last.
 fn hold_data_last(known: &KnownUnits, selection: &Selection, sorted: &[FileId], stops: &mut Vec<Arrow>) {
     let holds = |file: FileId| {
-        known.units.get(file).and_then(|unit| unit.tree.get("holds_data")).filter(|node| node.as_bool() == Some(true))
+        known
+            .units
+            .get(file)
+            .and_then(|unit| unit.tree.get("holds_data"))
+            .filter(|node| node.as_bool() == Some(true))
     };
     let runs: Vec<FileId> = sorted.iter().copied().filter(|file| selection.runs(*file)).collect();
     for &keeper in &runs {
         let Some(node) = holds(keeper).map(Node::clone) else { continue };
         for &other in runs.iter().filter(|&&other| other != keeper && holds(other).is_none()) {
-            if !reaches(stops, other, keeper) && !stops.iter().any(|arrow| arrow.from == keeper && arrow.to == other) {
+            if !reaches(stops, other, keeper)
+                && !stops.iter().any(|arrow| arrow.from == keeper && arrow.to == other)
+            {
                 let words = "holds_data".to_owned();
                 stops.push(Arrow { from: keeper, to: other, span: node.span, words, sure: true });
             }

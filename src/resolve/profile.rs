@@ -60,8 +60,9 @@ fn by_name(
     if let Some((file, _)) = profiles(world).find(|(_, file)| *file.name == *word) {
         return Some(file);
     }
-    let aliases: Vec<(FileId, &super::world::File)> =
-        profiles(world).filter(|(_, file)| strings(&file.tree, "aliases").iter().any(|alias| alias == word)).collect();
+    let aliases: Vec<(FileId, &super::world::File)> = profiles(world)
+        .filter(|(_, file)| strings(&file.tree, "aliases").iter().any(|alias| alias == word))
+        .collect();
     match aliases.as_slice() {
         [(file, _)] => Some(*file),
         [] => {
@@ -109,7 +110,8 @@ enum Detected {
 }
 
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
-    let Some(conditions) = world.files.get(file).and_then(|file| file.tree.get("detect.any")?.as_array()) else {
+    let Some(conditions) = world.files.get(file).and_then(|file| file.tree.get("detect.any")?.as_array())
+    else {
         return Detected::No;
     };
     let scope = UnitScope::new(world, file, None, EnvView::Base);
@@ -125,11 +127,7 @@ fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Dete
     if unknown { Detected::Unknown } else { Detected::No }
 }
 
-fn detect(
-    world: &World,
-    place: Option<Span>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<(FileId, String)> {
+fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>) -> Option<(FileId, String)> {
     let mut matching: Vec<(FileId, Node)> = Vec::new();
     let mut unknown = false;
     for (file, _) in profiles(world) {
@@ -144,7 +142,10 @@ fn detect(
         // On a real machine another one might match too; that is not to be guessed here.
         [(file, condition)] if !unknown => {
             let words = as_written(condition);
-            Some((*file, format!("detected: {} ({})", words.trim_matches('"'), world.sources.place(condition.span))))
+            Some((
+                *file,
+                format!("detected: {} ({})", words.trim_matches('"'), world.sources.place(condition.span)),
+            ))
         }
         [] if !unknown => fallback(world, place, diagnostics),
         [] | [_] => None,
@@ -154,8 +155,11 @@ fn detect(
             let mut diagnostic = Diagnostic::error(Code::AmbiguousProfile, message);
             for (at, (file, condition)) in several.iter().enumerate() {
                 let text = format!("holds, so `{}` matches", name(*file));
-                diagnostic =
-                    if at == 0 { diagnostic.at(condition.span, text) } else { diagnostic.context(condition.span, text) };
+                diagnostic = if at == 0 {
+                    diagnostic.at(condition.span, text)
+                } else {
+                    diagnostic.context(condition.span, text)
+                };
             }
             let help = format!("name one in the node file: `profile = \"{}\"`", name(several[0].0));
             diagnostics.push(diagnostic.with_help(help));
@@ -169,8 +173,9 @@ fn fallback(
     place: Option<Span>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(FileId, String)> {
-    let fallbacks: Vec<(FileId, &super::world::File)> =
-        profiles(world).filter(|(_, file)| file.tree.get("fallback").and_then(Node::as_bool) == Some(true)).collect();
+    let fallbacks: Vec<(FileId, &super::world::File)> = profiles(world)
+        .filter(|(_, file)| file.tree.get("fallback").and_then(Node::as_bool) == Some(true))
+        .collect();
     match fallbacks.as_slice() {
         [(file, profile)] => {
             let message = format!("no profile matches this machine: using `{}`, the fallback", profile.name);
@@ -186,7 +191,8 @@ fn fallback(
             None
         }
         several => {
-            let mut diagnostic = Diagnostic::error(Code::AmbiguousProfile, "more than one profile is the fallback");
+            let mut diagnostic =
+                Diagnostic::error(Code::AmbiguousProfile, "more than one profile is the fallback");
             for (at, (_, file)) in several.iter().enumerate() {
                 let Some(span) = key_span(file, "fallback") else { continue };
                 let text = format!("`{}` is", file.name);

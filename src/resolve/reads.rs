@@ -41,11 +41,14 @@ pub(super) fn missing(
         let scope = UnitScope::new(world, file, Some(file), EnvView::Given(&NotKnown));
         for site in sites(&context.tree, false) {
             // Parameters count when something reads them; roles were merged; requirements come with their subjects.
-            if !matches!(site.section, "param" | "role" | "fact" | "require") && applies(&site, &unit.name, &context.labels) {
+            if !matches!(site.section, "param" | "role" | "fact" | "require")
+                && applies(&site, &unit.name, &context.labels)
+            {
                 touch(world, &unit.name, &site, &site.frames, &scope);
             }
         }
-        let Some((profile, tree)) = world.profile.and_then(|file| Some((file, &world.files.get(file)?.tree))) else {
+        let Some((profile, tree)) = world.profile.and_then(|file| Some((file, &world.files.get(file)?.tree)))
+        else {
             continue;
         };
         let scope = UnitScope::new(world, profile, Some(file), EnvView::Given(&NotKnown));
@@ -118,7 +121,9 @@ fn touch(world: &World, unit: &UnitName, site: &Site<'_>, frames: &[Frame<'_>], 
             // Only what is asked counts; problems are the plan's to report, with values.
             match site.kind {
                 SiteKind::Template => drop(Template::parse(text).map(|template| template.render(scope))),
-                SiteKind::Expression if site.each => drop(Each::parse(text).map(|each| each.list.eval(scope))),
+                SiteKind::Expression if site.each => {
+                    drop(Each::parse(text).map(|each| each.list.eval(scope)))
+                }
                 SiteKind::Expression => drop(Expr::parse(text).map(|expr| expr.eval(scope))),
             }
         }
@@ -130,14 +135,19 @@ fn no_value(world: &World, file: FileId, name: &str, readers: &[(UnitName, Span)
     let decl = context.decls.get(name)?;
     let full = world.param_words(file, name);
     let units: Vec<String> = readers.iter().map(|(unit, _)| format!("`{unit}`")).collect();
-    let shown = if units.len() > 4 { format!("{} and {} more", units[..4].join(", "), units.len() - 4) } else { units.join(", ") };
+    let shown = if units.len() > 4 {
+        format!("{} and {} more", units[..4].join(", "), units.len() - 4)
+    } else {
+        units.join(", ")
+    };
     let given = decl.default.is_some() || context.given.contains_key(name);
     let message = if given {
         format!("`{full}` has no value: what is written for it gives nothing, and {shown} reads it")
     } else {
         format!("`{full}` has no value, and {shown} reads it")
     };
-    let mut diagnostic = Diagnostic::error(Code::ParameterMissing, message).at(decl.span, "required, not optional");
+    let mut diagnostic =
+        Diagnostic::error(Code::ParameterMissing, message).at(decl.span, "required, not optional");
     if let Some(default) = &decl.default {
         diagnostic = diagnostic.context(default.span, "gives nothing here");
     }

@@ -11,7 +11,8 @@ use crate::plan::policy::UnitName;
 
 /// The requirements of planned units, of the settings units they use, and of the profile.
 pub(super) fn requires(world: &World, known: &KnownUnits, selection: &Selection) -> Vec<Require> {
-    let running: Vec<FileId> = selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
+    let running: Vec<FileId> =
+        selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
     let mut files: Vec<FileId> = running.clone();
     for file in running.iter().chain(&world.profile) {
         let uses = world.files.get(*file).into_iter().flat_map(|file| &file.uses);
@@ -31,9 +32,15 @@ pub(super) fn requires(world: &World, known: &KnownUnits, selection: &Selection)
         for (name, span, node) in table {
             let Some(table) = node.as_table() else { continue };
             let selects = table.get("labels").is_some() || table.get("units").is_some();
-            let itself = known.units.get(file).filter(|unit| unit.kind != UnitKind::Settings).map(|unit| unit.name.clone());
+            let itself = known
+                .units
+                .get(file)
+                .filter(|unit| unit.kind != UnitKind::Settings)
+                .map(|unit| unit.name.clone());
             let subjects: Vec<UnitName> = if selects {
-                let labels = |file: FileId| world.files.get(file).map(|file| file.labels.as_slice()).unwrap_or_default();
+                let labels = |file: FileId| {
+                    world.files.get(file).map(|file| file.labels.as_slice()).unwrap_or_default()
+                };
                 let matching = units.iter().filter(|(file, unit)| concerns(table, unit, labels(*file)));
                 matching.map(|(_, unit)| (*unit).clone()).collect()
             } else {

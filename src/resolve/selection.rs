@@ -215,7 +215,10 @@ impl<'a> Selecting<'a> {
         match placement {
             Placement::Planned(why) => format!("`{name}` runs ({why})"),
             Placement::Skipped(when, span) => {
-                format!("`{name}` is skipped: `when = \"{when}\"` does not hold ({})", self.world.sources.place(*span))
+                format!(
+                    "`{name}` is skipped: `when = \"{when}\"` does not hold ({})",
+                    self.world.sources.place(*span)
+                )
             }
             Placement::Elsewhere(roles) => format!("`{name}` is not placed here: it is {roles}"),
             Placement::Disabled => format!("`{name}` is switched off by `enabled = false`"),
@@ -271,7 +274,9 @@ pub(super) fn select(
             }
             selection.maybe.remove(&file);
         }
-        world.read_by((!maybe).then(|| (unit.name.clone(), unit.tree.get("when").map_or(unit.span, |node| node.span))));
+        world.read_by(
+            (!maybe).then(|| (unit.name.clone(), unit.tree.get("when").map_or(unit.span, |node| node.span))),
+        );
         let condition = selecting.condition(file);
         if condition == Some(false) {
             selection.planned.insert(file, selecting.skipped(file));
@@ -354,7 +359,9 @@ fn requested(
         // The command line has no place in a file: what is wrong with it is said without one.
         let nowhere = Span { file: crate::diagnostic::FileId(u32::MAX), start: 0, end: 0 };
         let named = options.units.iter();
-        named.map(|name| (Node::new(Item::Str(name.clone()), nowhere, Layer::CommandLine), "command line")).collect()
+        named
+            .map(|name| (Node::new(Item::Str(name.clone()), nowhere, Layer::CommandLine), "command line"))
+            .collect()
     };
     for (node, because) in entries {
         let Some(text) = node.as_str() else { continue };

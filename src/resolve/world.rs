@@ -50,7 +50,7 @@ pub(super) struct File {
 
 /// The value of a parameter, once it is known.
 #[derive(Debug, Clone)]
-struct Known {
+pub(super) struct Known {
     value: Result<Param, String>,
     /// Required parameters without a value that were asked for on the way, itself included.
     missing: IndexSet<(FileId, String)>,
@@ -68,7 +68,7 @@ pub(super) enum Asked {
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+pub(super) struct State {
     known: HashMap<(FileId, String), Known>,
     stack: Vec<(Asked, Option<Span>)>,
     /// For each parameter being evaluated: what it found missing.
@@ -109,7 +109,8 @@ pub(super) struct World {
     pub scripts: IndexMap<String, String>,
     /// Texts, for places.
     pub sources: SourceMap,
-    state: RefCell<State>,
+    /// What was evaluated so far.
+    pub state: RefCell<State>,
 }
 
 impl World {
@@ -361,7 +362,12 @@ impl World {
     /// that file (if it is a profile), the chosen profile or a settings unit declares.
     pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
         let found = self.facts.as_ref().map(|facts| {
-            let asking = self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+            let asking = self
+                .files
+                .get(file)
+                .filter(|file| file.owner == Owner::Profile)
+                .map(|_| file)
+                .or(self.profile);
             let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
             facts
