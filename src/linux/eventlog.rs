@@ -81,6 +81,9 @@ impl EventLog {
 }
 
 fn open(path: &Path) -> std::io::Result<(File, u64)> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
     let file =
         OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(libc::O_NOFOLLOW).open(path)?;
     let size = file.metadata()?.len();

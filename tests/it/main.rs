@@ -2,4 +2,9 @@
 
 mod client;
 mod env;
+mod foreground;
 mod help;
+mod output;
+mod processes;
+mod puppet;
+mod runner;
