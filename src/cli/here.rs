@@ -75,7 +75,9 @@ pub fn env_file(path: &str) -> EnvFileText {
 /// A folder that systemd has made for us (of several, the first), the system's, or, without root, the user's.
 fn folder(systemd: &str, system: &str, own: impl FnOnce() -> Option<PathBuf>) -> PathBuf {
     let given = std::env::var(systemd).ok();
-    if let Some(first) = given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty()) {
+    if let Some(first) =
+        given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty())
+    {
         return PathBuf::from(first);
     }
     let own = if nix::unistd::geteuid().is_root() { None } else { own() };
@@ -91,4 +93,34 @@ fn variable(name: &str) -> Option<PathBuf> {
 pub fn seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 32)
+}
+
+/// Whether a program can be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// As far as can be told beforehand.
+    Executable,
+    /// There is none of that name.
+    Absent,
+    /// There is a file that may not be executed.
+    NotExecutable,
+}
+
+/// Looks for a program as execvp does: in `PATH`, unless the name holds a slash.
+pub fn program(name: &str) -> Program {
+    use nix::unistd::{AccessFlags, access};
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let candidates: Vec<PathBuf> = if name.contains('/') {
+        vec![PathBuf::from(name)]
+    } else {
+        std::env::split_paths(&path).map(|folder| folder.join(name)).collect()
+    };
+    let files = || candidates.iter().filter(|path| path.is_file());
+    if files().any(|path| access(path, AccessFlags::X_OK).is_ok()) {
+        Program::Executable
+    } else if candidates.iter().any(|path| path.exists()) {
+        Program::NotExecutable
+    } else {
+        Program::Absent
+    }
 }

@@ -84,6 +84,10 @@ impl Context {
     /// [`Kind::Usage`] if a path stands beside other names.
     pub fn load(&self, units: &[String]) -> Result<Loaded, CliError> {
         let mut sources = SourceMap::default();
+        if let Some(name) = units.iter().find(|unit| unit.ends_with(".toml") && !unit.contains('/')) {
+            return Err(CliError::new(Kind::Usage, format!("`{name}` is not the name of a unit"))
+                .hint(format!("to name a file, write `./{name}`; a unit's name has no `.toml`")));
+        }
         let paths: Vec<&String> = units.iter().filter(|unit| unit.contains('/')).collect();
         let (files, diagnostics, units) = match (paths.as_slice(), units) {
             ([], _) => {
@@ -148,7 +152,7 @@ impl Context {
     /// # Errors
     /// [`Kind::Config`] if any of it is an error.
     pub fn report(&self, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<(), CliError> {
-        let diagnostics = in_order(diagnostics.to_vec());
+        let diagnostics = once(diagnostics);
         if !diagnostics.is_empty() {
             if self.output.is_json() {
                 self.output.say(&json(&diagnostics, sources).to_string());
@@ -176,7 +180,8 @@ impl Context {
 /// Graph → plan, with everything that is wrong in both.
 pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
     let environ = (sees != Sees::Files).then(here::environ);
-    let env_file = |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
+    let env_file =
+        |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
     let inputs = plan::Inputs {
         sources: &resolved.sources,
         environ: environ.as_deref(),
@@ -222,6 +227,25 @@ impl Planned {
     }
 }
 
+/// In order of place, and what two stages say of one place is said once: by the one who knows a cure.
+pub fn once(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+    let same = |a: &Diagnostic, b: &Diagnostic| {
+        let place = |diagnostic: &Diagnostic| {
+            diagnostic.labels.iter().find(|label| label.primary).map(|label| label.span)
+        };
+        a.code == b.code && a.message == b.message && place(a) == place(b)
+    };
+    let mut out: Vec<Diagnostic> = Vec::new();
+    for diagnostic in in_order(diagnostics.to_vec()) {
+        match out.iter_mut().find(|known| same(known, &diagnostic)) {
+            Some(known) if known.helps.is_empty() => *known = diagnostic,
+            Some(_) => {}
+            None => out.push(diagnostic),
+        }
+    }
+    out
+}
+
 /// The error for a name nobody has.
 pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError {
     let error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{name}`"));
@@ -231,17 +255,20 @@ pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match near {
         Some((_, name)) => error.hint(format!("did you mean `{name}`?")),
-        None if name.ends_with(".toml") => error.hint(format!("to name a file, write `./{name}`")),
         None => error.hint("`tenon plan` lists what would run"),
     }
 }
 
 fn text_environment() -> IndexMap<String, String> {
-    here::environ().into_iter().filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?))).collect()
+    here::environ()
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
+        .collect()
 }
 
 fn saved_facts(path: &PathBuf) -> Result<Facts, CliError> {
-    let failed = |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
+    let failed =
+        |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     Facts::from_text(&text).map_err(failed)
 }

@@ -66,7 +66,12 @@ fn term_then_kill_and_not_before_its_time() {
 #[test]
 fn a_stopped_process_hears_its_stop_signal() {
     let env = TestEnv::new();
-    shell(&env, "web", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 60 & wait $!; done", "[ready]\nlog = \"up\"\n");
+    shell(
+        &env,
+        "web",
+        "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 60 & wait $!; done",
+        "[ready]\nlog = \"up\"\n",
+    );
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let pid = runner.pid_of("web");
@@ -145,7 +150,9 @@ fn the_environment_is_exactly_as_planned() {
     let mark = variables.pop().unwrap();
     assert!(mark.starts_with("TENON_UNIT=web/"), "{mark}");
     // The shell itself adds PWD and the like to what it was given.
-    variables.retain(|variable| !variable.starts_with("PWD=") && !variable.starts_with("_=") && !variable.starts_with("SHLVL="));
+    variables.retain(|variable| {
+        !variable.starts_with("PWD=") && !variable.starts_with("_=") && !variable.starts_with("SHLVL=")
+    });
     variables.sort_unstable();
     assert_eq!(variables, ["A={\"k\": [1,\n 2]}", "B=2 \"quoted\" \\ $HOME"]);
     runner.stop();

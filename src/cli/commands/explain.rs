@@ -47,9 +47,12 @@ fn find(topic: &str) -> Vec<Topic> {
     }
     let same = |path: &str| {
         let (ours, theirs) = (path.split('.'), wanted.split('.'));
-        ours.clone().count() == theirs.clone().count() && ours.zip(theirs).all(|(ours, theirs)| ours == "*" || ours == theirs)
+        ours.clone().count() == theirs.clone().count()
+            && ours.zip(theirs).all(|(ours, theirs)| ours == "*" || ours == theirs)
     };
-    let mut topics: Vec<Topic> = KEYS.iter().filter(|key| same(&key.path())).map(Topic::Key).collect();
+    // In brackets a section is meant, although a key may have the same name.
+    let keys = KEYS.iter().filter(|key| !topic.starts_with('[') && same(&key.path()));
+    let mut topics: Vec<Topic> = keys.map(Topic::Key).collect();
     for section in SECTIONS.iter().filter(|section| !section.path.is_empty() && same(section.path)) {
         topics.push(Topic::Section(section));
         topics.extend(KEYS.iter().filter(|key| key.section == section.path).map(Topic::Key));

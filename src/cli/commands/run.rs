@@ -20,7 +20,14 @@ const NAMELESS: &str = "command";
 
 /// Runs the verb, until everything has ended.
 pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let (plan, options) = if args.command.is_empty() { node(context, args)? } else { ad_hoc(context, args) };
+    let (plan, options) = if args.command.is_empty() {
+        node(context, args)?
+    } else {
+        if let Some(code) = cannot_execute(context, args) {
+            return Ok(ExitCode::from(code));
+        }
+        ad_hoc(context, args)
+    };
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
 }
@@ -31,7 +38,8 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
         return Err(nothing_to_run(&planned));
     }
     let Planned { resolved, plan } = planned;
-    let setting = |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
+    let setting =
+        |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
     let options = RunOptions {
         run_dir: Some(PathBuf::from(&resolved.dirs.run)),
         state_dir: Some(PathBuf::from(&resolved.dirs.state)),
@@ -65,6 +73,18 @@ fn nothing_to_run(planned: &Planned) -> CliError {
         Some((name, why)) => error.hint(format!("`{name}` does not run: {why}")),
         None => error.hint("name a unit, a file (`tenon run ./web.toml`), a command (`tenon run -- CMD`), or give `--dir DIR`"),
     }
+}
+
+/// What a shell would say, with its exit codes: 127 there is no such program, 126 it may not be executed.
+fn cannot_execute(context: &Context, args: &RunArgs) -> Option<u8> {
+    let program = args.command.first()?;
+    let (code, why) = match here::program(program) {
+        here::Program::Executable => return None,
+        here::Program::Absent => (127, "no such program"),
+        here::Program::NotExecutable => (126, "it may not be executed"),
+    };
+    context.output.error(&CliError::new(Kind::Failed, format!("cannot execute `{program}`: {why}")));
+    Some(code)
 }
 
 /// One command, the way tini would run it: the whole environment, this folder, no restart, its exit status is ours.
@@ -106,7 +126,7 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
 fn never() -> Restart {
     Restart {
         policy: RestartPolicy::Never,
-        enabled: false,
+        enabled: true,
         delays: vec![Duration::ZERO],
         jitter: 0.0,
         reset_after: Duration::ZERO,
