@@ -143,7 +143,9 @@ fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
 
 /// The known word that is nearest to a misspelt one, if one is near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(1);
+    let length = word.chars().count();
+    // Something of the word must be left.
+    let limit = (length / 3).max(1).min(length.saturating_sub(1));
     known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
