@@ -1,9 +1,9 @@
 //! Which names exist: the check of every expression before anything runs, and suggestions for misspelt words.
 
 use super::sites::{Frame, Place, Site, SiteKind};
-use super::values::problem;
 use super::world::{FileId, World};
 use super::{Owner, sites::sites};
+use crate::config::schema::problem;
 use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Each, Expr, LocalNames, Names, Problem, ProblemKind, Template, Value};
@@ -91,6 +91,8 @@ pub(super) fn check(world: &World, file: FileId, tree: &Node, diagnostics: &mut 
         let names = FileNames { world, file, place: site.place };
         let mut found = Vec::new();
         within(&site, &site.frames, &names, &mut found);
+        // What cannot be read was said when the file was checked by itself.
+        found.retain(|found| found.kind != ProblemKind::Syntax);
         diagnostics.extend(found.into_iter().map(|found| explained(world, &site, &found)));
     }
 }
