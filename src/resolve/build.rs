@@ -9,8 +9,10 @@ use super::{
     Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile,
     reads, requires, selection,
 };
-use crate::config::merge::merge;
+use crate::config::keys::FileKind;
+use crate::config::schema::complete;
 use crate::config::tree::{Item, Layer, Node, Table};
+use crate::config::{finish, merge};
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
 use crate::facts::Declaration;
 use indexmap::{IndexMap, IndexSet};
@@ -129,7 +131,7 @@ fn role(inputs: &Inputs<'_>, node: &Node) -> Option<String> {
 fn with_role_part(node: &Node, role: Option<&str>) -> Node {
     let part = role.and_then(|role| node.get("roles")?.as_table()?.get(role)).cloned();
     match part {
-        Some(part) => crate::config::merge::finish(merge(node.clone(), part.with_layer(Layer::NodeRole))).0,
+        Some(part) => finish(merge(node.clone(), part.with_layer(Layer::NodeRole))).0,
         None => node.clone(),
     }
 }
@@ -193,7 +195,12 @@ impl Building<'_> {
             world.files[at].uses = uses;
         }
         for at in 0..world.files.len() {
-            names::check(world, at, &world.files[at].tree, self.diagnostics);
+            let file = &world.files[at];
+            let kind = if file.owner == Owner::Profile { FileKind::Profile } else { FileKind::Unit };
+            if !self.known.units.get(at).is_some_and(|unit| unit.masked) {
+                self.diagnostics.extend(complete(kind, &file.tree, &world.sources));
+            }
+            names::check(world, at, &file.tree, self.diagnostics);
         }
         self.check_unused(world);
     }
@@ -400,10 +407,20 @@ fn without_repeats(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let repeated = seen.iter().any(|(code, place, message)| {
             *code == diagnostic.code && *place == span && (place.is_some() || *message == diagnostic.message)
         });
+        // A condition that is no expression was refused when its file was checked, in better words.
+        let explained = diagnostic.code == Code::ExpressionSyntax
+            && seen
+                .iter()
+                .any(|(_, place, _)| place.zip(span).is_some_and(|(place, span)| overlap(place, span)));
+        let repeated = repeated || explained;
         if !repeated {
             seen.push((diagnostic.code, span, diagnostic.message.clone()));
             kept.push(diagnostic);
         }
     }
     kept
+}
+
+fn overlap(one: crate::diagnostic::Span, other: crate::diagnostic::Span) -> bool {
+    one.file == other.file && one.start < other.end && other.start < one.end
 }

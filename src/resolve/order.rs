@@ -37,7 +37,12 @@ pub(super) fn order(
     let starts = start_arrows(&files, &names, selection);
     let sorted = sort(&files, &starts, known, Kind::Start, diagnostics);
     let mut stops = stop_arrows(&files, &names, selection);
-    sort(&files, &stops, known, Kind::Stop, diagnostics);
+    let mut of_stops = Vec::new();
+    sort(&files, &stops, known, Kind::Stop, &mut of_stops);
+    if !diagnostics.iter().any(|diagnostic| diagnostic.code == Code::DependencyCycle) {
+        // The reverse of a circle of starts is a circle of stops: said once.
+        diagnostics.append(&mut of_stops);
+    }
     hold_data_last(known, selection, &sorted, &mut stops);
     for arrow in stops {
         let Some(other) = known.units.get(arrow.to) else { continue };
