@@ -1,0 +1,48 @@
+//! One file a verb.
+
+mod about;
+mod client;
+mod events;
+mod kill;
+mod logs;
+mod probe;
+mod shutdown;
+mod start;
+mod status;
+mod stop;
+mod wait;
+mod why;
+
+use super::args::Verb;
+use super::error::CliError;
+use super::pipeline::Context;
+use std::process::ExitCode;
+
+/// Runs a verb.
+pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
+    match verb {
+        Verb::Status(args) => status::run(context, args),
+        Verb::Start(args) => start::run(context, args),
+        Verb::Stop(args) => stop::stop(context, args),
+        Verb::Restart(args) => stop::restart(context, args),
+        Verb::Kill(args) => kill::run(context, args),
+        Verb::Logs(args) => logs::run(context, args),
+        Verb::Events(args) => events::run(context, args),
+        Verb::Wait(args) => wait::run(context, args),
+        Verb::Probe(args) => probe::run(context, args),
+        Verb::Why(args) => why::run(context, args),
+        Verb::Shutdown(args) => shutdown::run(context, args),
+        Verb::ExitCodes => about::exit_codes(context),
+        Verb::Completions(args) => about::completions(context, args),
+        Verb::Man(args) => about::man(context, args),
+        Verb::Run(_)
+        | Verb::Check(_)
+        | Verb::Plan(_)
+        | Verb::Cat(_)
+        | Verb::Env(_)
+        | Verb::Explain(_)
+        | Verb::Facts(_)
+        | Verb::Profile(_) => Ok(()),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
