@@ -15,6 +15,7 @@ mod values;
 mod tests;
 
 pub use complete::complete;
+pub use nearest::nearest;
 
 use super::keys::{self, FileKind, Type};
 use super::tree::{Item, Node, Table};
