@@ -205,7 +205,9 @@ impl World {
         let Change { unit, after } = change;
         let words = in_words(&after);
         // A step that changes nothing people see (the pid, a counter) is an event, not a message.
-        if self.said.get(&unit) != Some(&words) {
+        // One command in the foreground speaks for itself; only that it never came to be is said.
+        let quiet = self.options.foreground && (after.state != State::Failed || after.last_exit.is_some());
+        if !quiet && self.said.get(&unit) != Some(&words) {
             match after.state {
                 State::Failed | State::Unhealthy => tracing::warn!("{words}"),
                 // On the way between two states that are said.
