@@ -46,8 +46,8 @@ impl Names for FileNames<'_> {
         match (name, self.place) {
             ("env", _) => true,
             (_, Place::Fact) => false,
-            ("param" | "fact" | "node" | "dirs", _) | ("unit" | "file" | "data", Place::Unit) => true,
-            ("unit" | "file" | "data", Place::File) => false,
+            ("param" | "fact" | "node" | "dirs", Place::Unit | Place::File) => true,
+            ("unit" | "file" | "data", place) => place == Place::Unit,
             (settings, Place::Unit | Place::File) => self.uses().any(|(known, _)| known == settings),
         }
     }
@@ -100,11 +100,12 @@ pub(super) fn check(world: &World, file: FileId, tree: &Node, diagnostics: &mut 
 /// Checks a site inside its frames: each `each` adds a name.
 fn within(site: &Site<'_>, frames: &[Frame<'_>], names: &dyn Names, found: &mut Vec<Problem>) {
     match frames.split_first() {
-        Some((Frame::Each(each), rest)) => match Each::parse(each.as_str().unwrap_or("")) {
-            Ok(each) => within(site, rest, &LocalNames::new(names, &each.name), found),
-            // Reported where the `each` itself is checked.
-            Err(_) => {}
-        },
+        Some((Frame::Each(each), rest)) => {
+            // An `each` that cannot be read is reported where it is checked itself.
+            if let Ok(each) = Each::parse(each.as_str().unwrap_or("")) {
+                within(site, rest, &LocalNames::new(names, &each.name), found);
+            }
+        }
         Some((Frame::When(_), rest)) => within(site, rest, names, found),
         None => {
             let text = site.node.as_str().unwrap_or("");

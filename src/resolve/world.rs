@@ -241,17 +241,16 @@ impl World {
     pub fn full_param(&self, file: FileId, name: &str) -> Result<Param, String> {
         let key = (file, name.to_owned());
         let known = self.state.borrow().known.get(&key).cloned();
-        let known = match known {
-            Some(known) => known,
-            None => {
-                self.state.borrow_mut().met.push(Met::default());
-                let value = self.evaluate_param(file, name);
-                let mut state = self.state.borrow_mut();
-                let met = state.met.pop().unwrap_or_default();
-                let known = Known { value, met };
-                state.known.insert(key, known.clone());
-                known
-            }
+        let known = if let Some(known) = known {
+            known
+        } else {
+            self.state.borrow_mut().met.push(Met::default());
+            let value = self.evaluate_param(file, name);
+            let mut state = self.state.borrow_mut();
+            let met = state.met.pop().unwrap_or_default();
+            let known = Known { value, met };
+            state.known.insert(key, known.clone());
+            known
         };
         self.passed_on(&known.met);
         known.value
@@ -393,34 +392,24 @@ impl World {
 
     /// A fact as this run knows it, asked for by an expression of `file`: `[facts]` of the node file first, then what
     /// that file (if it is a profile), the chosen profile or a settings unit declares.
-    pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
-        let found = self.facts.as_ref().map(|facts| {
-            let asking = self
-                .files
-                .get(file)
-                .filter(|file| file.owner == Owner::Profile)
-                .map(|_| file)
-                .or(self.profile);
+    pub fn fact(&self, file: FileId, name: &str) -> Value {
+        let asking =
+            self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+        let machine = self.facts.as_ref().map_or(Value::Unknown, |facts| {
             let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
             facts
                 .get(owners.iter().map(String::as_str), name)
                 .map_or(Value::Nothing, |fact| fact.value.clone())
         });
-        let machine = found.unwrap_or(Value::Unknown);
-        match self.node_facts.get(name) {
-            None => Ok(machine),
-            Some(node) => {
-                let given = super::params::literal(node).unwrap_or(Value::Nothing);
-                Ok(match (given, machine) {
-                    (Value::Map(given), Value::Map(machine)) => {
-                        let mut merged = (*machine).clone();
-                        merged.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
-                        Value::Map(std::sync::Arc::new(merged))
-                    }
-                    (given, _) => given,
-                })
+        let Some(node) = self.node_facts.get(name) else { return machine };
+        match (super::params::literal(node).unwrap_or(Value::Nothing), machine) {
+            (Value::Map(given), Value::Map(machine)) => {
+                let mut merged = (*machine).clone();
+                merged.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+                Value::Map(std::sync::Arc::new(merged))
             }
+            (given, _) => given,
         }
     }
 }
