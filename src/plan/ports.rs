@@ -153,10 +153,7 @@ fn set_name(unit: &Unit) -> String {
 }
 
 /// What the profile reserves.
-pub(super) fn reserves(
-    world: World<'_>,
-    diagnostics: &RefCell<Vec<Diagnostic>>,
-) -> Vec<Reserved> {
+pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
     let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
     let env = base_env(world);
