@@ -18,7 +18,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments and steps of one unit.
 #[derive(Debug, Default)]
-pub(super) struct Command {
+pub(super) struct CommandLine {
     /// Program and arguments; empty if the unit has no command.
     pub argv: Vec<String>,
     /// Where each argument is from.
@@ -53,7 +53,7 @@ pub(super) fn command(
     profile: Option<(&Cx<'_>, &Node)>,
     unit: &Unit,
     secrets: &[String],
-) -> Command {
+) -> CommandLine {
     let mut bootstrap = Bootstrap::default();
     if let Some(table) = unit.tree.get("bootstrap").and_then(Node::as_table) {
         collect(cx, table, unit, &mut bootstrap);
@@ -64,7 +64,7 @@ pub(super) fn command(
         collect(profile_cx, table, unit, &mut bootstrap);
     }
     let own = part(cx, unit.tree.get("command"));
-    let mut command = Command { steps: bootstrap.steps, unknown: bootstrap.unknown, ..Command::default() };
+    let mut command = CommandLine { steps: bootstrap.steps, unknown: bootstrap.unknown, ..CommandLine::default() };
     if own.is_empty() {
         return command;
     }
@@ -81,7 +81,7 @@ pub(super) fn command(
     command
 }
 
-impl Command {
+impl CommandLine {
     fn push(&mut self, cx: &Cx<'_>, argument: Argument, secrets: &[String]) {
         let name = self.traced.len().to_string();
         let declared = |text: &String| secrets.iter().any(|secret| text.contains(secret.as_str()));
