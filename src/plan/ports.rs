@@ -129,7 +129,7 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.mooncake]`.
+/// The first parameter that a value reads: `port` of `[set.pool]`.
 fn knob(node: &Node, unit: &Unit) -> Option<String> {
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],
@@ -153,10 +153,7 @@ fn set_name(unit: &Unit) -> String {
 }
 
 /// What the profile reserves.
-pub(super) fn reserves(
-    world: World<'_>,
-    diagnostics: &RefCell<Vec<Diagnostic>>,
-) -> Vec<Reserved> {
+pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
     let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
     let env = base_env(world);

@@ -52,7 +52,8 @@ fn one(
         && cx.holds(test) == Some(false)
     {
         let message = message(&cx, require);
-        let words = unit.map_or("does not hold".to_owned(), |unit| format!("does not hold for `{}`", unit.name));
+        let words =
+            unit.map_or("does not hold".to_owned(), |unit| format!("does not hold for `{}`", unit.name));
         let diagnostic = Diagnostic::new(Code::Requirement, require.level, message)
             .at(test.span, words)
             .with_note(required_by(require));

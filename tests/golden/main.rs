@@ -9,6 +9,10 @@
 //! - `expected.json`, only where it is there: the same for programs.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+mod plan;
+mod vectors;
+mod world;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
