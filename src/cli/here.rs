@@ -75,7 +75,9 @@ pub fn env_file(path: &str) -> EnvFileText {
 /// A folder that systemd has made for us (of several, the first), the system's, or, without root, the user's.
 fn folder(systemd: &str, system: &str, own: impl FnOnce() -> Option<PathBuf>) -> PathBuf {
     let given = std::env::var(systemd).ok();
-    if let Some(first) = given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty()) {
+    if let Some(first) =
+        given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty())
+    {
         return PathBuf::from(first);
     }
     let own = if nix::unistd::geteuid().is_root() { None } else { own() };

@@ -11,8 +11,8 @@
 //! May import everything, of `linux` only `run`.
 
 mod args;
-mod commands;
 mod cat_view;
+mod commands;
 mod error;
 mod here;
 mod output;

@@ -176,7 +176,8 @@ impl Context {
 /// Graph → plan, with everything that is wrong in both.
 pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
     let environ = (sees != Sees::Files).then(here::environ);
-    let env_file = |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
+    let env_file =
+        |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
     let inputs = plan::Inputs {
         sources: &resolved.sources,
         environ: environ.as_deref(),
@@ -237,11 +238,15 @@ pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError
 }
 
 fn text_environment() -> IndexMap<String, String> {
-    here::environ().into_iter().filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?))).collect()
+    here::environ()
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
+        .collect()
 }
 
 fn saved_facts(path: &PathBuf) -> Result<Facts, CliError> {
-    let failed = |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
+    let failed =
+        |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     Facts::from_text(&text).map_err(failed)
 }

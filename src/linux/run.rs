@@ -17,6 +17,8 @@ pub use super::upward::ReadyWhen;
 
 /// Exit status for a fault of the runner itself.
 const EXIT_INTERNAL: i32 = 70;
+/// Exit status of `run -- CMD` whose command cannot be executed.
+const EXIT_NOT_EXECUTED: i32 = 127;
 /// Exit status for a directory that another runner holds.
 const EXIT_CONFIG: i32 = 78;
 
@@ -124,7 +126,8 @@ impl Loop {
             if let Some(code) = self.world.exit {
                 self.server.close(&self.world.poller);
                 self.world.leave();
-                return code;
+                // As a shell would say it.
+                return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }
             let awake = self.world.has_work() || self.reap_again;
             if let Err(errno) = self.world.poller.wait(awake, &mut ready) {

@@ -1,5 +1,12 @@
 //! The binary as people and scripts use it, each test in folders of its own.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
 mod client;
 mod env;
 mod foreground;

@@ -9,8 +9,13 @@ use crate::puppet;
 fn lines_are_whole_and_have_the_right_name() {
     let env = TestEnv::new();
     for name in ["a", "b"] {
-        let script = format!("i=0; while [ $i -lt 2000 ]; do echo {name}{name}{name}$i; i=$((i+1)); done; exec sleep 60");
-        env.write(&format!("units/{name}.toml"), &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n"));
+        let script = format!(
+            "i=0; while [ $i -lt 2000 ]; do echo {name}{name}{name}$i; i=$((i+1)); done; exec sleep 60"
+        );
+        env.write(
+            &format!("units/{name}.toml"),
+            &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n"),
+        );
     }
     let mut runner = env.run();
     runner.wait_said("aaa1999").wait_said("bbb1999");
@@ -25,7 +30,8 @@ fn lines_are_whole_and_have_the_right_name() {
 fn the_last_words_are_kept() {
     let env = TestEnv::new();
     // Dies by a signal in the middle of a line, straight after much output.
-    let script = "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; printf 'last words'; kill -9 $$";
+    let script =
+        "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; printf 'last words'; kill -9 $$";
     env.write(
         "units/web.toml",
         &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n[restart]\npolicy = \"never\"\n[log]\nto = [\"console\", \"file\"]\n"),

@@ -193,7 +193,10 @@ impl Drop for Runner<'_> {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             // First what it keeps, then itself: a runner that is killed leaves its units alone.
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), nix::sys::signal::Signal::SIGQUIT);
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(self.pid()),
+                nix::sys::signal::Signal::SIGQUIT,
+            );
             for _ in 0..300 {
                 if self.child.try_wait().is_ok_and(|status| status.is_some()) {
                     return;

@@ -14,7 +14,10 @@ pub fn run(context: &Context, args: &EnvArgs) -> Result<(), CliError> {
     if context.output.is_json() {
         let all = view::json(plan, sources);
         let units = all.get("units").and_then(Value::as_array).into_iter().flatten();
-        let mut env = units.clone().find(|unit| unit["name"] == *args.unit).map_or(Value::Null, |unit| unit["env"].clone());
+        let mut env = units
+            .clone()
+            .find(|unit| unit["name"] == *args.unit)
+            .map_or(Value::Null, |unit| unit["env"].clone());
         if let (Some(Some(name)), Some(variables)) = (&args.why, env.as_array_mut()) {
             variables.retain(|variable| variable["name"] == **name);
         }

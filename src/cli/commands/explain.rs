@@ -47,7 +47,8 @@ fn find(topic: &str) -> Vec<Topic> {
     }
     let same = |path: &str| {
         let (ours, theirs) = (path.split('.'), wanted.split('.'));
-        ours.clone().count() == theirs.clone().count() && ours.zip(theirs).all(|(ours, theirs)| ours == "*" || ours == theirs)
+        ours.clone().count() == theirs.clone().count()
+            && ours.zip(theirs).all(|(ours, theirs)| ours == "*" || ours == theirs)
     };
     let mut topics: Vec<Topic> = KEYS.iter().filter(|key| same(&key.path())).map(Topic::Key).collect();
     for section in SECTIONS.iter().filter(|section| !section.path.is_empty() && same(section.path)) {

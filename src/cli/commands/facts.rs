@@ -12,8 +12,10 @@ pub fn run(context: &Context, args: &FactsArgs) -> Result<(), CliError> {
     let resolved = context.resolve(&[], Sees::Machine)?;
     let facts = resolved.facts.unwrap_or_default();
     let rows = rows(&facts);
-    let chosen: Vec<&Row<'_>> =
-        rows.iter().filter(|row| args.names.is_empty() || args.names.iter().any(|name| name == row.name)).collect();
+    let chosen: Vec<&Row<'_>> = rows
+        .iter()
+        .filter(|row| args.names.is_empty() || args.names.iter().any(|name| name == row.name))
+        .collect();
     if let Some(name) = args.names.iter().find(|name| !rows.iter().any(|row| row.name == **name)) {
         let mut error = unknown(name, rows.iter().map(|row| row.name));
         error.message = format!("no fact is called `{name}`");
@@ -22,7 +24,8 @@ pub fn run(context: &Context, args: &FactsArgs) -> Result<(), CliError> {
     if context.output.is_json() {
         // The form that `--facts FILE` reads: another machine can pose as this one.
         let profile = resolved.graph.profile.as_ref().map(|profile| format!("profile {}", profile.name));
-        let others = facts.declared().map(|(owner, _, _)| owner).filter(|owner| !owner.starts_with("profile "));
+        let others =
+            facts.declared().map(|(owner, _, _)| owner).filter(|owner| !owner.starts_with("profile "));
         let owners: Vec<&str> = profile.as_deref().into_iter().chain(others).collect();
         let mut all = facts.to_json(&owners);
         if let (Some(all), false) = (all.as_object_mut(), args.names.is_empty()) {

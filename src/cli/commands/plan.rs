@@ -13,7 +13,8 @@ pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
     // A path is planned alone; names only choose what is shown, unless nothing else says what runs.
     let file = args.units.iter().any(|unit| unit.contains('/'));
     let planned = context.plan(if file { &args.units } else { &[] }, Sees::Machine)?;
-    let needs = planned.resolved.facts.as_ref().map(|facts| preflight(&planned.plan, facts)).unwrap_or_default();
+    let needs =
+        planned.resolved.facts.as_ref().map(|facts| preflight(&planned.plan, facts)).unwrap_or_default();
     let names = if file { &[][..] } else { &args.units[..] };
     context.output.data(&shown(context, args, &planned, &needs, names)?)?;
     let short: Vec<&Need> = needs.iter().filter(|need| need.verdict == Verdict::Short).collect();
@@ -25,7 +26,10 @@ pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
         let _ = write!(message, "\n  {}: {} {}, have {}", need.unit, need.what, need.need, need.have);
     }
     let error = CliError::new(Kind::Config, message);
-    Err(short.iter().filter(|need| !need.fix.is_empty()).fold(error, |error, need| error.hint(need.fix.clone())))
+    Err(short
+        .iter()
+        .filter(|need| !need.fix.is_empty())
+        .fold(error, |error, need| error.hint(need.fix.clone())))
 }
 
 fn shown(
@@ -37,7 +41,11 @@ fn shown(
 ) -> Result<String, CliError> {
     let (plan, sources) = (&planned.plan, &planned.resolved.sources);
     if args.stop {
-        return Ok(if context.output.is_json() { stop_json(planned).to_string() } else { stop_text(planned) });
+        return Ok(if context.output.is_json() {
+            stop_json(planned).to_string()
+        } else {
+            stop_text(planned)
+        });
     }
     let default = if context.output.is_json() { PlanFormat::Json } else { PlanFormat::Text };
     match if args.dot { PlanFormat::Dot } else { args.format.unwrap_or(default) } {
@@ -76,7 +84,8 @@ fn stop_text(planned: &Planned) -> String {
         ago(plan.policy.stop_budget)
     );
     for row in stop_rows(planned) {
-        let after = if row.after.is_empty() { String::new() } else { format!(", after {}", row.after.join(", ")) };
+        let after =
+            if row.after.is_empty() { String::new() } else { format!(", after {}", row.after.join(", ")) };
         let mark = if row.longest { "  (on the longest path)" } else { "" };
         let _ = writeln!(text, "{}: at most {}{after}{mark}", row.unit, ago(row.at_most));
     }
@@ -118,7 +127,11 @@ fn stop_rows(planned: &Planned) -> Vec<StopRow<'_>> {
     // Each turn takes the last unit in start order whose predecessors are all listed; a ring cannot be in a plan, but
     // would end the loop and not hang it.
     while let Some(at) = (0..done.len()).rev().find(|at| {
-        !done[*at] && plan.policy.units[*at].stop_after.iter().all(|other| done.get(other.0 as usize) != Some(&false))
+        !done[*at]
+            && plan.policy.units[*at]
+                .stop_after
+                .iter()
+                .all(|other| done.get(other.0 as usize) != Some(&false))
     }) {
         done[at] = true;
         let unit = &plan.policy.units[at];

@@ -19,7 +19,13 @@ pub fn run(context: &Context, verb: &ProfileVerb) -> Result<(), CliError> {
 fn list(context: &Context) -> Result<(), CliError> {
     let resolved = context.resolve(&[], Sees::Machine)?;
     let chosen = resolved.graph.profile.as_ref().map(|profile| profile.name.as_str());
-    let names: Vec<&str> = resolved.files.profiles.iter().filter(|(_, named)| named.file.is_some()).map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = resolved
+        .files
+        .profiles
+        .iter()
+        .filter(|(_, named)| named.file.is_some())
+        .map(|(name, _)| name.as_str())
+        .collect();
     if context.output.is_json() {
         return context.output.json(&json!({ "profiles": names, "chosen": chosen }));
     }
@@ -43,7 +49,9 @@ fn show(context: &Context, name: Option<&str>) -> Result<(), CliError> {
     let Some(profile) = &resolved.graph.profile else { return Err(none(context, &resolved)) };
     if context.output.is_json() {
         let tree = cat_view::json(&profile.tree, &resolved.sources);
-        return context.output.json(&json!({ "profile": profile.name, "because": profile.because, "tree": tree }));
+        return context
+            .output
+            .json(&json!({ "profile": profile.name, "because": profile.because, "tree": tree }));
     }
     context.output.say(&format!("profile {} ({})", profile.name, profile.because));
     context.output.data(&view::cat(&profile.tree, &resolved.sources))
@@ -64,6 +72,7 @@ fn detect(context: &Context) -> Result<(), CliError> {
 fn none(context: &Context, resolved: &Resolved) -> CliError {
     match context.report(&resolved.diagnostics, &resolved.sources) {
         Err(error) => error,
-        Ok(()) => CliError::new(Kind::Failed, "no profile is in force").hint("`tenon profile list` lists what there is"),
+        Ok(()) => CliError::new(Kind::Failed, "no profile is in force")
+            .hint("`tenon profile list` lists what there is"),
     }
 }

@@ -31,7 +31,8 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
         return Err(nothing_to_run(&planned));
     }
     let Planned { resolved, plan } = planned;
-    let setting = |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
+    let setting =
+        |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
     let options = RunOptions {
         run_dir: Some(PathBuf::from(&resolved.dirs.run)),
         state_dir: Some(PathBuf::from(&resolved.dirs.state)),
