@@ -54,6 +54,9 @@ pub struct RunOptions {
 
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
 pub fn run(plan: Plan, options: RunOptions) -> i32 {
+    if !options.foreground {
+        sys::hide_from(3);
+    }
     let messages = Messages::install();
     let names = plan.policy.units.iter().map(|unit| &*unit.name);
     let mut console = Console::new(options.style, options.colour, names);

@@ -241,3 +241,102 @@ fn signals_to_the_runner() {
     runner.signal(Signal::SIGQUIT);
     assert_eq!(runner.ended(), 0);
 }
+
+#[test]
+fn another_user_reads_its_output_and_tells_that_it_is_ready() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return;
+    }
+    let env = TestEnv::new();
+    // Writes through /dev/stdout, which opens the pipe anew with the rights of the user.
+    shell(&env, "web", "id -u > /dev/stdout; exec sleep 60", "user = \"65534\"\n[ready]\nlog = \"65534\"\n");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(env.path(""), open).unwrap();
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    assert_eq!(runner.lines("web"), ["65534"]);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_readiness_descriptor() {
+    let env = TestEnv::new();
+    shell(&env, "web", "sleep 0.2; echo >&5; exec sleep 60", "[ready]\nfd = 5\n");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_program_as_probe_and_a_name_to_resolve() {
+    let env = TestEnv::new();
+    let script = format!("sleep 0.3; touch {}; exec sleep 60", env.path("there").display());
+    let more = format!(
+        "[ready]\nexec = [\"test\", \"-e\", \"{}\"]\ninterval = \"50ms\"\n[preflight]\nresolve = [\"localhost\"]\n",
+        env.path("there").display()
+    );
+    shell(&env, "web", &script, &more);
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn what_preflight_refuses_is_told_with_need_and_have() {
+    let env = TestEnv::new();
+    shell(
+        &env,
+        "web",
+        "exec sleep 60",
+        "[restart]\npolicy = \"never\"\n[preflight]\nresolve = [\"no-such-host.invalid\"]\n",
+    );
+    let mut runner = env.run();
+    runner.wait_said("needs `no-such-host.invalid` to resolve");
+    runner.stop();
+    assert!(runner.lines("web").is_empty());
+}
+
+#[test]
+fn limits_directory_and_umask() {
+    let env = TestEnv::new();
+    shell(
+        &env,
+        "web",
+        "ulimit -n; pwd; umask; echo up; exec sleep 60",
+        "directory = \"/tmp\"\numask = \"0027\"\n[rlimits]\nnofile = 77\n[ready]\nlog = \"up\"\n",
+    );
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    assert_eq!(runner.lines("web"), ["77", "/tmp", "0027", "up"]);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn many_units_start_and_stop() {
+    let env = TestEnv::new();
+    for number in 0..60 {
+        shell(&env, &format!("u{number}"), "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+    }
+    let mut runner = env.run();
+    for number in 0..60 {
+        runner.wait_state(&format!("u{number} ready"), 1);
+    }
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_unit_inherits_no_descriptor_and_no_signal_state() {
+    let env = TestEnv::new();
+    env.write("units/fds.toml", "kind = \"task\"\ncommand = \"ls /proc/self/fd\"\n");
+    env.write(
+        "units/signals.toml",
+        "kind = \"task\"\ncommand = \"grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status\"\n",
+    );
+    let mut runner = env.run();
+    assert_eq!(runner.ended(), 0);
+    // 3 is the folder that `ls` itself reads.
+    assert_eq!(runner.lines("fds"), ["0", "1", "2", "3"]);
+    let zero = "0000000000000000";
+    let expected = ["SigBlk", "SigIgn", "SigCgt"].map(|name| format!("{name}:\t{zero}"));
+    assert_eq!(runner.lines("signals"), expected);
+}
