@@ -149,6 +149,23 @@ pub fn close_from(first: RawFd) {
     }
 }
 
+/// Marks every descriptor from `first` on close-on-exec: what the runner was started with is not its units' business.
+pub fn hide_from(first: RawFd) {
+    let Ok(from) = u32::try_from(first) else { return };
+    // SAFETY: takes no pointer and closes nothing now.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, from, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return;
+    }
+    // Kernels before 5.11 do not know the flag.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for fd in numbers.filter(|&fd| fd >= first) {
+        // SAFETY: takes no pointer; a number that is closed by now is refused, which is harmless.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
 /// Sets or changes the niceness of this process.
 pub fn set_nice(value: i32) -> Result<(), Errno> {
     // SAFETY: takes no pointer.
