@@ -16,7 +16,7 @@ use tenon::config::keys::FileKind;
 use tenon::config::tree::{Layer, Node};
 use tenon::config::{self, schema};
 use tenon::diagnostic::{Code, Diagnostic, SourceMap, human, in_order, json};
-use tenon::load::{File, FileSet, Named, SearchPath, load};
+use tenon::load::{File, Named, SearchPath, load};
 
 const CASES: &str = "tests/golden/diagnostics";
 
@@ -47,7 +47,6 @@ fn check_folder(folders: Vec<PathBuf>, sources: &mut SourceMap) -> Vec<Diagnosti
         }
     }
     diagnostics.append(&mut reader.diagnostics);
-    let _ = FileSet::files;
     in_order(diagnostics)
 }
 
@@ -162,6 +161,14 @@ fn every_case_says_what_it_must() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The examples of the product's description, with every section there is.
+#[test]
+fn what_is_right_is_accepted() {
+    let mut sources = SourceMap::default();
+    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], &mut sources);
+    assert_eq!(human(&diagnostics, &sources, false), "");
 }
 
 #[test]
