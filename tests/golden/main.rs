@@ -9,6 +9,8 @@
 //! - `expected.json`, only where it is there: the same for programs.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixtures fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +44,7 @@ fn check_folder(folders: Vec<PathBuf>, sources: &mut SourceMap) -> Vec<Diagnosti
     reader.complete(FileKind::Node, node);
     for (kind, files) in [(FileKind::Unit, &units), (FileKind::Profile, &profiles)] {
         for name in files.keys() {
-            let layers = reader.with_bases(files, name, 0);
+            let layers = Reader::with_bases(files, name, 0);
             reader.complete(kind, layers);
         }
     }
@@ -78,11 +80,11 @@ impl Reader<'_> {
     }
 
     /// The layers of a file, those of what it extends first.
-    fn with_bases(&self, files: &BTreeMap<String, Vec<Node>>, name: &str, depth: u8) -> Vec<Node> {
+    fn with_bases(files: &BTreeMap<String, Vec<Node>>, name: &str, depth: u8) -> Vec<Node> {
         let own = files.get(name).cloned().unwrap_or_default();
         let base = own.iter().find_map(|node| node.get("extends")?.as_str());
         let mut layers = match base {
-            Some(base) if depth < 8 => self.with_bases(files, base, depth + 1),
+            Some(base) if depth < 8 => Self::with_bases(files, base, depth + 1),
             _ => Vec::new(),
         };
         layers.extend(own);
