@@ -9,6 +9,8 @@
 //! - `expected.json`, only where it is there: the same for programs.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixtures fails")]
+
 mod plan;
 mod vectors;
 mod world;
@@ -20,7 +22,7 @@ use tenon::config::keys::FileKind;
 use tenon::config::tree::{Layer, Node};
 use tenon::config::{self, schema};
 use tenon::diagnostic::{Code, Diagnostic, SourceMap, human, in_order, json};
-use tenon::load::{File, FileSet, Named, SearchPath, load};
+use tenon::load::{File, Named, SearchPath, load};
 
 const CASES: &str = "tests/golden/diagnostics";
 
@@ -46,12 +48,11 @@ fn check_folder(folders: Vec<PathBuf>, sources: &mut SourceMap) -> Vec<Diagnosti
     reader.complete(FileKind::Node, node);
     for (kind, files) in [(FileKind::Unit, &units), (FileKind::Profile, &profiles)] {
         for name in files.keys() {
-            let layers = reader.with_bases(files, name, 0);
+            let layers = Reader::with_bases(files, name, 0);
             reader.complete(kind, layers);
         }
     }
     diagnostics.append(&mut reader.diagnostics);
-    let _ = FileSet::files;
     in_order(diagnostics)
 }
 
@@ -83,11 +84,11 @@ impl Reader<'_> {
     }
 
     /// The layers of a file, those of what it extends first.
-    fn with_bases(&self, files: &BTreeMap<String, Vec<Node>>, name: &str, depth: u8) -> Vec<Node> {
+    fn with_bases(files: &BTreeMap<String, Vec<Node>>, name: &str, depth: u8) -> Vec<Node> {
         let own = files.get(name).cloned().unwrap_or_default();
         let base = own.iter().find_map(|node| node.get("extends")?.as_str());
         let mut layers = match base {
-            Some(base) if depth < 8 => self.with_bases(files, base, depth + 1),
+            Some(base) if depth < 8 => Self::with_bases(files, base, depth + 1),
             _ => Vec::new(),
         };
         layers.extend(own);
@@ -166,6 +167,14 @@ fn every_case_says_what_it_must() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The examples of the product's description, with every section there is.
+#[test]
+fn what_is_right_is_accepted() {
+    let mut sources = SourceMap::default();
+    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], &mut sources);
+    assert_eq!(human(&diagnostics, &sources, false), "");
 }
 
 #[test]
