@@ -49,6 +49,11 @@ impl Prepared {
         found
     }
 
+    /// The node file with its drop-ins, no role merged in.
+    pub fn node(&self) -> &Node {
+        &self.library.node
+    }
+
     /// `[env]` of the node file where it is plain text: what `env` sources of facts see on top of the environment.
     pub fn node_env(&self) -> IndexMap<String, String> {
         let table = self.library.node.get("env").and_then(Node::as_table).into_iter().flat_map(Table::iter);

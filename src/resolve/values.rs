@@ -1,6 +1,6 @@
 //! Trees of strings with templates → values: lists with conditional and repeated elements, nothing removed.
 
-use crate::config::schema::problem;
+pub use crate::config::schema::problem;
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
 use crate::expr::{Each, Expr, Locals, Problem, Scope, Template, Value};

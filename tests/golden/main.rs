@@ -11,6 +11,8 @@
 //!   `profile NAME`, `role NAME`, `set UNIT.PARAM=VALUE`, `unit NAME`, `environment NAME=VALUE …`, `facts TOML`.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its fixtures fails")]
+
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
@@ -123,6 +125,14 @@ fn every_case_says_what_it_must() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The examples of the product's description, with every section there is.
+#[test]
+fn what_is_right_is_accepted() {
+    let mut sources = SourceMap::default();
+    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], "", &mut sources);
+    assert_eq!(human(&diagnostics, &sources, false), "");
 }
 
 #[test]
