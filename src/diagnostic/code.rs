@@ -85,7 +85,7 @@ codes! {
     FileTooLarge = "file-too-large": "A configuration file may have 1 MiB.",
     TooManyFiles = "too-many-files": "A search path may have 10 000 files.",
     KindMismatch = "kind-mismatch": "A key that means nothing for a unit of this kind: settings, groups and external units have no process.",
-    ParameterDeclaration = "parameter-declaration": "A `[param.NAME]` does not make sense as a whole: no type, no choices, a pattern that is none.",
+    ParameterDeclaration = "parameter-declaration": "A `[param.NAME]` does not make sense as a whole: a bound or a fallback that is no value of its type.",
     ParameterCycle = "parameter-cycle": "Parameters ask for each other in a circle, so none of them has a value.",
     ParameterMissing = "parameter-missing": "A planned unit reads a parameter that has no value. Give it one in the node file (`[set.UNIT]`) or with `--set`.",
     InvalidValue = "invalid-value": "A value does not fit the declaration of its parameter.",

@@ -80,7 +80,8 @@ pub fn resolve_prepared(
     sources: &mut SourceMap,
 ) -> (UnitGraph, Vec<Diagnostic>) {
     let Prepared { library, mut diagnostics } = prepared;
-    let (sets, command_line_env) = given::command_line(&inputs.options, sources, &mut diagnostics);
+    let by_file = diagnostics.len();
+    let (sets, command_line_env) = given::command_line(&inputs.options, &library, sources, &mut diagnostics);
     let role = role(inputs, &library.node);
     let node = with_role_part(&library.node, role.as_deref());
     let layers = Layers { library: &library, role: role.as_deref(), command_line_env: &command_line_env };
@@ -123,7 +124,7 @@ pub fn resolve_prepared(
     }
     diagnostics.extend(world.take_diagnostics());
     graph.world = world;
-    (graph, without_repeats(diagnostics))
+    (graph, without_repeats(diagnostics, by_file))
 }
 
 /// The role: `--role` (or `TENON_ROLE`), else the node file's.
@@ -403,23 +404,24 @@ fn unit_of(world: &World, unit: &Known, at: FileId, planned: &mut selection::Sel
     }
 }
 
-/// The same mistake is often met in several instances of one template: said once.
-fn without_repeats(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut seen: Vec<(Code, Option<crate::diagnostic::Span>, String)> = Vec::new();
+/// The same mistake is often met in several instances of one template: said once. `by_file` is how many of the
+/// diagnostics were made by the check of each file by itself: what they refused is not refused again in other words.
+fn without_repeats(diagnostics: Vec<Diagnostic>, by_file: usize) -> Vec<Diagnostic> {
+    let place = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| label.span);
     let mut kept: Vec<Diagnostic> = Vec::new();
-    for diagnostic in diagnostics {
-        let span = diagnostic.labels.first().map(|label| label.span);
-        let repeated = seen.iter().any(|(code, place, message)| {
-            *code == diagnostic.code && *place == span && (place.is_some() || *message == diagnostic.message)
+    for (at, diagnostic) in diagnostics.into_iter().enumerate() {
+        let span = place(&diagnostic);
+        let said = kept.iter().enumerate().any(|(known_at, known)| {
+            let same = known.code == diagnostic.code
+                && place(known) == span
+                && (span.is_some() || known.message == diagnostic.message);
+            let follows = at >= by_file
+                && known_at < by_file
+                && known.is_error()
+                && place(known).zip(span).is_some_and(|(known, span)| overlap(known, span));
+            same || follows
         });
-        // A condition that is no expression was refused when its file was checked, in better words.
-        let explained = diagnostic.code == Code::ExpressionSyntax
-            && seen
-                .iter()
-                .any(|(_, place, _)| place.zip(span).is_some_and(|(place, span)| overlap(place, span)));
-        let repeated = repeated || explained;
-        if !repeated {
-            seen.push((diagnostic.code, span, diagnostic.message.clone()));
+        if !said {
             kept.push(diagnostic);
         }
     }

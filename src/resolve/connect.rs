@@ -62,7 +62,8 @@ fn plain_lists(
     sure: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for key in ["stop_after", "conflicts", "members"] {
+    let group = (unit.kind == UnitKind::Group).then_some("members");
+    for key in ["stop_after", "conflicts"].into_iter().chain(group) {
         for (selector, node) in selectors(&unit.tree, key) {
             let files = match selecting.meant(&selector, Some(file)) {
                 Meant::Provided(file) => vec![file],

@@ -29,6 +29,11 @@ impl Definition {
         self.file.is_some() || self.masked
     }
 
+    /// Its file is there and could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.file.is_none() && !self.masked && self.drop_ins.is_empty()
+    }
+
     /// Its file and drop-ins, low to high.
     pub fn layers(&self) -> Vec<Node> {
         self.file.iter().chain(&self.drop_ins).cloned().collect()

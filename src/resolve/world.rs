@@ -373,8 +373,13 @@ impl World {
             }
         }
         let message = format!("{shown} is no value of `{full}`: {why}");
-        let mut diagnostic =
-            Diagnostic::error(Code::InvalidValue, &message).at(node.span, "").context(decl.span, context);
+        let mut diagnostic = Diagnostic::error(Code::InvalidValue, &message);
+        diagnostic = if secret {
+            // The line that holds a secret is not shown, only named.
+            diagnostic.at(decl.span, context).with_note(format!("given in {}", self.sources.place(node.span)))
+        } else {
+            diagnostic.at(node.span, "").context(decl.span, context)
+        };
         if let Some(suggestion) = decl.suggest.as_ref() {
             diagnostic = diagnostic.with_help(format!("for example {}", values::as_written(suggestion)));
         }
