@@ -139,6 +139,31 @@ pub enum Type {
 }
 
 impl Type {
+    /// Whether `"key+"` can append to it.
+    pub const fn is_list(self) -> bool {
+        matches!(
+            self,
+            Type::Durations
+                | Type::WordList(_)
+                | Type::Strings
+                | Type::OneOrMore
+                | Type::Command
+                | Type::Args
+                | Type::Exprs
+                | Type::Ladder
+                | Type::Causes
+                | Type::Entries
+                | Type::Edges
+                | Type::Selectors
+                | Type::KeyPaths
+                | Type::Inherit
+                | Type::Ports
+                | Type::Ids
+                | Type::Tables(_)
+                | Type::Any
+        )
+    }
+
     /// As the reference says it.
     pub fn words(self) -> String {
         let choice =

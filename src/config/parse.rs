@@ -28,6 +28,11 @@ pub fn parse(text: &str, file: FileId, layer: Layer) -> (Node, Vec<Diagnostic>) 
     (Node::new(Item::Table(root), Span::new(file, 0..0), layer), diagnostics)
 }
 
+/// A text as a TOML string, in the form that needs no escapes if there is one.
+pub fn quoted(text: &str) -> String {
+    traps::quoted(text)
+}
+
 /// The path of a dotted TOML key: `stop.timeout`, `env."a.b"`. `None` if it is not one.
 pub fn key_path(text: &str) -> Option<Vec<String>> {
     let line = format!("{text} = 0");
@@ -114,6 +119,6 @@ impl Reader<'_> {
                 .with_patch("put it in quotes", span, format!("\"{raw}\""))
         };
         self.diagnostics.push(diagnostic);
-        Item::Str(raw)
+        if digits_only { Item::Int(i64::MAX) } else { Item::Str(raw) }
     }
 }

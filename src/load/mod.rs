@@ -372,8 +372,13 @@ impl<'a> Loader<'a> {
             }
             Err(cause) => {
                 self.diagnostics.push(
-                    Diagnostic::error(Code::Unreadable, format!("cannot read `{shown}`: {cause}"))
-                        .with_help("allow the user that runs tenon to read it, or take it out of the folder"),
+                    Diagnostic::error(Code::Unreadable, format!("cannot read `{shown}`: {cause}")).with_help(
+                        if cause == read::NO_SUCH_FILE {
+                            "name a file that exists; in a folder, mend or remove the link"
+                        } else {
+                            "allow the user that runs tenon to read it, or take it out of the folder"
+                        },
+                    ),
                 );
                 return None;
             }

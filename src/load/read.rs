@@ -5,6 +5,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+/// Why a file that is not there cannot be read.
+pub(super) const NO_SUCH_FILE: &str = "no such file";
+
 /// What stands under a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -86,7 +89,7 @@ pub(super) fn text(path: &Path, limit: u64) -> Result<Content, String> {
         Ok(Kind::Null) => return Ok(Content::Mask),
         Ok(Kind::Folder) => return Err("it is a folder".to_owned()),
         Ok(Kind::Other) => return Err("it is no regular file".to_owned()),
-        Err(io::ErrorKind::NotFound) => return Err("no such file".to_owned()),
+        Err(io::ErrorKind::NotFound) => return Err(NO_SUCH_FILE.to_owned()),
         Err(_) => {}
     }
     let file = fs::File::open(path).map_err(|error| words(&error))?;
