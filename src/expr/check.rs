@@ -52,7 +52,8 @@ impl Checker<'_> {
         let children = node.children();
         let constants: Vec<bool> = children.iter().map(|child| self.walk(child)).collect();
         let named = self.named(node);
-        let constant = !named && constants.iter().all(|constant| *constant);
+        let fine = self.problems.len() == before;
+        let constant = !named && fine && constants.iter().all(|constant| *constant);
         if !constant {
             for (child, constant) in children.iter().zip(constants) {
                 if constant {
@@ -60,7 +61,7 @@ impl Checker<'_> {
                 }
             }
         }
-        constant && self.problems.len() == before
+        constant
     }
 
     /// Checks what the node itself names; says whether its value comes from outside.

@@ -1,11 +1,11 @@
 //! Tree + scope → value. Total: every tree gives a value or one problem, within [`MAX_WORK`].
 
-use super::ast::{Kind, Label, Node, Op, Read};
+use super::ast::{Kind, Label, Node, Op};
 use super::builtin::{Filter, Function, Test};
 use super::ops::{self, Fault};
 use super::say::quoted;
 use super::version::Version;
-use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters};
+use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters, words};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) fn text(node: &Node, source: &str, scope: &dyn Scope) -> Result<Optio
     match machine.eval(node)? {
         Value::Unknown => Ok(None),
         Value::Nothing => Err(machine.nothing_in_text(node)),
-        value => filters::to_text(&value).map(Some).map_err(|fault| machine.problem(node, fault)),
+        value => filters::to_text(&value).map(Some).map_err(|fault| problem(node, fault)),
     }
 }
 
@@ -43,21 +43,12 @@ impl<'a> Machine<'a> {
 
     /// Pays for work about to be done.
     fn charge(&self, units: u64, node: &Node) -> Result<(), Problem> {
-        match self.work.get().checked_sub(units) {
-            Some(left) => {
-                self.work.set(left);
-                Ok(())
-            }
-            None => {
-                let message = format!("does more than {MAX_WORK} steps, which is the limit");
-                Err(Problem::new(ProblemKind::Limit, node.range.clone(), message))
-            }
-        }
-    }
-
-    fn problem(&self, node: &Node, fault: Fault) -> Problem {
-        let Fault { kind, message, help } = fault;
-        Problem { range: node.range.clone(), message, help, replacement: None, kind }
+        let Some(left) = self.work.get().checked_sub(units) else {
+            let message = format!("does more than {MAX_WORK} steps, which is the limit");
+            return Err(Problem::new(ProblemKind::Limit, node.range.clone(), message));
+        };
+        self.work.set(left);
+        Ok(())
     }
 
     fn written(&self, range: &Range<usize>) -> &'a str {
@@ -66,7 +57,7 @@ impl<'a> Machine<'a> {
 
     fn eval(&self, node: &Node) -> Result<Value, Problem> {
         self.charge(1, node)?;
-        let at_node = |fault| self.problem(node, fault);
+        let at_node = |fault| problem(node, fault);
         match &node.kind {
             Kind::Literal(value) => Ok(value.clone()),
             Kind::List(items) => self.list(items),
@@ -126,7 +117,7 @@ impl<'a> Machine<'a> {
                 Value::Unknown => unknown = true,
                 other => {
                     let fault = Fault::new(format!("a key is text, not {}", other.kind()));
-                    return Err(self.problem(key_node, fault.help("put it in quotes, or write `| string`")));
+                    return Err(problem(key_node, fault.help("put it in quotes, or write `| string`")));
                 }
             }
         }
@@ -139,12 +130,12 @@ impl<'a> Machine<'a> {
             Value::Unknown => Ok(Value::Unknown),
             Value::Map(entries) => Ok(entries.get(name).cloned().unwrap_or(Value::Nothing)),
             Value::Handle(handle) => {
-                self.scope.member(handle, name).map_err(|words| self.problem(node, words.into()))
+                self.scope.member(handle, name).map_err(|words| problem(node, words.into()))
             }
             other @ (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::List(_)) => {
                 let base = self.written(&base.range);
                 let message = format!("`{base}` is {} and has no member `{name}`", other.kind());
-                Err(self.problem(node, Fault::new(message)))
+                Err(problem(node, Fault::new(message)))
             }
         }
     }
@@ -159,7 +150,7 @@ impl<'a> Machine<'a> {
         }
         let right = self.eval(right)?;
         self.charge(weight(&left).saturating_add(weight(&right)), node)?;
-        let at_node = |fault| self.problem(node, fault);
+        let at_node = |fault| problem(node, fault);
         match op {
             Op::Add | Op::Subtract | Op::Concat | Op::Multiply | Op::Divide | Op::Remainder => {
                 ops::arithmetic(op, &left, &right).map_err(at_node)
@@ -172,15 +163,10 @@ impl<'a> Machine<'a> {
                         there => Value::Bool(there.is_nothing() == (op == Op::NotIn)),
                     });
                 }
-                self.compared(node, op, &left, &right)
+                compared(node, op, &left, &right)
             }
-            _ => self.compared(node, op, &left, &right),
+            _ => compared(node, op, &left, &right),
         }
-    }
-
-    fn compared(&self, node: &Node, op: Op, left: &Value, right: &Value) -> Result<Value, Problem> {
-        let truth = ops::compare(op, left, right).map_err(|fault| self.problem(node, fault))?;
-        Ok(truth.map_or(Value::Unknown, Value::Bool))
     }
 
     /// As a condition: what is unknown matters only where it decides.
@@ -208,7 +194,8 @@ impl<'a> Machine<'a> {
             (_, Value::Unknown) => return Ok(Value::Unknown),
             (Filter::Default, Value::Nothing) => return arg(0),
             (Filter::Required, Value::Nothing) => {
-                let message = arg(0)?.text().unwrap_or_else(|| "a value is required".to_owned());
+                let message = arg(0)?.text().filter(|message| !message.is_empty());
+                let message = message.unwrap_or_else(|| "a value is required".to_owned());
                 let missing = self.written(&self.blame(input).range);
                 let problem = Problem::new(ProblemKind::Nothing, node.range.clone(), message);
                 return Err(problem.with_help(format!("{} is nothing here", quoted(missing))));
@@ -220,8 +207,13 @@ impl<'a> Machine<'a> {
         if args.iter().any(Value::is_nothing) {
             return Ok(Value::Nothing);
         }
-        let shape_only = matches!(filter, Filter::Length | Filter::Chunk | Filter::Item | Filter::Nonempty);
-        if args.iter().any(Value::has_unknown) || (!shape_only && input_value.has_unknown()) {
+        let unknown = match filter {
+            Filter::Nonempty => input_value.truth().is_none(),
+            Filter::Length | Filter::Chunk => input_value.is_open(),
+            Filter::Item => false,
+            _ => input_value.has_unknown(),
+        };
+        if unknown || args.iter().any(Value::has_unknown) {
             return Ok(Value::Unknown);
         }
         self.charge(filter_work(filter, &input_value, &args), node)?;
@@ -233,13 +225,13 @@ impl<'a> Machine<'a> {
     fn filter_problem(&self, node: &Node, input: &Node, name: &Label, fault: Fault) -> Problem {
         let mut reads = Vec::new();
         input.reads(&mut reads);
-        match reads.iter().find(|read| is_secret(read)) {
-            None => self.problem(node, fault),
+        match reads.iter().find(|read| words::is_secret_name(&read.member)) {
+            None => problem(node, fault),
             Some(read) => {
                 let shown = self.written(&read.range);
                 let message =
                     format!("the value of `{shown}` does not suit `{}`; it is not shown", name.text);
-                self.problem(node, Fault::new(message))
+                problem(node, Fault::new(message))
             }
         }
     }
@@ -256,10 +248,10 @@ impl<'a> Machine<'a> {
                 if floor == Value::Unknown {
                     return Ok(None);
                 }
-                let Some(floor) = version_floor(&floor).map_err(|fault| self.problem(node, fault))? else {
+                let Some(floor) = version_floor(&floor).map_err(|fault| problem(node, fault))? else {
                     return Ok(Some(false));
                 };
-                let found = filters::to_text(subject).map_err(|fault| self.problem(node, fault))?;
+                let found = filters::to_text(subject).map_err(|fault| problem(node, fault))?;
                 // What is no version is a version nobody knows.
                 Ok(Some(Version::parse(&found).is_ok_and(|found| found.at_least(&floor))))
             }
@@ -286,10 +278,10 @@ impl<'a> Machine<'a> {
                     [Value::Unknown] => return Ok(Value::Unknown),
                     [Value::Nothing] => return Ok(Value::Nothing),
                     _ => {
-                        return Err(self.problem(node, Fault::new(format!("`{}` takes one text", name.text))));
+                        return Err(problem(node, Fault::new(format!("`{}` takes one text", name.text))));
                     }
                 }
-                self.scope.call(&name.text, &values).map_err(|words| self.problem(node, words.into()))
+                self.scope.call(&name.text, &values).map_err(|words| problem(node, words.into()))
             }
         }
     }
@@ -313,7 +305,7 @@ impl<'a> Machine<'a> {
                 let fault = Fault::new(format!("numbers are compared here, not {}", value.kind()));
                 let is_text = matches!(value, Value::Str(_));
                 let fault = if is_text { fault.help("`| int` makes a number of text") } else { fault };
-                return Err(self.problem(node, fault));
+                return Err(problem(node, fault));
             }
             let order = best.and_then(|best| ops::order(value, best));
             let better = order.is_none_or(|o| if function == Function::Max { o.is_gt() } else { o.is_lt() });
@@ -358,6 +350,18 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// A comparison of two values.
+fn compared(node: &Node, op: Op, left: &Value, right: &Value) -> Result<Value, Problem> {
+    let truth = ops::compare(op, left, right).map_err(|fault| problem(node, fault))?;
+    Ok(truth.map_or(Value::Unknown, Value::Bool))
+}
+
+/// A refused value, at its place.
+fn problem(node: &Node, fault: Fault) -> Problem {
+    let Fault { kind, message, help } = fault;
+    Problem { range: node.range.clone(), message, help, replacement: None, kind }
+}
+
 /// A wrong name of a filter, test or function; `check` says more about it.
 fn unknown(what: &str, name: &Label) -> Problem {
     let message = format!("unknown {what} `{}`", name.text);
@@ -371,12 +375,6 @@ pub(super) fn version_floor(arg: &Value) -> Result<Option<Version>, Fault> {
         Value::Str(text) => Ok(Some(Version::parse(text)?)),
         _ => Err(Fault::new(format!("a version is text, not {}", arg.kind())).help("write it in quotes")),
     }
-}
-
-/// Whether the name of a variable says that its value is secret.
-fn is_secret(read: &Read) -> bool {
-    let name = read.member.to_ascii_uppercase();
-    name.ends_with("_KEY") || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word))
 }
 
 /// Bytes of text and number of elements in a value.

@@ -43,13 +43,12 @@ pub(super) fn apply(filter: Filter, input: &Value, args: &[Value]) -> Result<Val
 /// What can be said of an argument before the input is known.
 pub(super) fn check_argument(filter: Filter, arg: &Value) -> Result<(), Fault> {
     match (filter, arg) {
-        (_, Value::Nothing | Value::Unknown) => Ok(()),
+        (_, Value::Nothing | Value::Unknown) | (Filter::Required, Value::Str(_)) => Ok(()),
         (Filter::Matching, _) => regex(arg).map(drop),
         (Filter::Chunk, _) => chunk_size(arg).map(drop),
         (Filter::ShiftRange, _) => offset(arg).map(drop),
         (Filter::Hostport, _) => port_of(arg).map(drop),
         (Filter::Join | Filter::Split, _) => separator(arg).map(drop),
-        (Filter::Required, Value::Str(_)) => Ok(()),
         (Filter::Required, _) => Err(Fault::new(format!("the message is text, not {}", arg.kind()))),
         _ => Ok(()),
     }

@@ -152,3 +152,14 @@ pub trait Names {
     /// All top-level names, for suggestions.
     fn roots(&self) -> Vec<String>;
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_check;
+#[cfg(test)]
+mod tests_filters;
+#[cfg(test)]
+mod tests_props;
+#[cfg(test)]
+mod tests_text;

@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
 
     fn filter(&mut self, input: Node) -> Result<Node, Problem> {
         let name = self.label("the name of a filter")?;
-        let args = if self.at_sign("(") { self.arguments()? } else { Vec::new() };
+        let args = self.optional_arguments(&name)?;
         let range = input.range.start..self.last_end;
         node(Kind::Filter { input: Box::new(input), name, args }, range)
     }
@@ -263,7 +263,7 @@ impl<'a> Parser<'a> {
     fn test(&mut self, input: Node) -> Result<Node, Problem> {
         let negated = self.take_word("not")?;
         let name = self.label("the name of a test")?;
-        let args = if self.at_sign("(") { self.arguments()? } else { Vec::new() };
+        let args = self.optional_arguments(&name)?;
         let range = input.range.start..self.last_end;
         node(Kind::Test { input: Box::new(input), negated, name, args }, range)
     }
@@ -277,6 +277,18 @@ impl<'a> Parser<'a> {
         match self.advance()? {
             Token::Word(text) => Ok(Label { text, range }),
             _ => Err(self.unexpected(wanted)),
+        }
+    }
+
+    /// Of a filter or test: without parentheses there are none.
+    fn optional_arguments(&mut self, name: &Label) -> Result<Vec<Node>, Problem> {
+        match &self.token {
+            Token::Sign("(") => self.arguments(),
+            Token::Text(_) | Token::Int(_) | Token::Float(_) => {
+                let help = format!("arguments stand in parentheses: `{}(…)`", name.text);
+                Err(self.unexpected("`(`").or_help(&help))
+            }
+            Token::Word(_) | Token::Sign(_) | Token::End => Ok(Vec::new()),
         }
     }
 
@@ -340,6 +352,7 @@ impl<'a> Parser<'a> {
         let start = base.range.start;
         let from = if self.at_sign(":") { None } else { Some(Box::new(self.expression()?)) };
         let kind = match (self.take_sign(":")?, from) {
+            (true, _) if self.at_sign(":") => return Err(self.third_bound()),
             (true, from) => {
                 let to = if self.at_sign("]") { None } else { Some(Box::new(self.expression()?)) };
                 Kind::Slice { base: Box::new(base), from, to }
@@ -348,10 +361,14 @@ impl<'a> Parser<'a> {
             (false, None) => return Err(self.unexpected("an index")),
         };
         if self.at_sign(":") {
-            return Err(self.unexpected("`]`").or_help("a slice has two parts: `[from:to]`"));
+            return Err(self.third_bound());
         }
         self.expect_sign("]", "`]`")?;
         node(kind, start..self.last_end)
+    }
+
+    fn third_bound(&self) -> Problem {
+        self.unexpected("`]`").or_help("a slice has two parts: `[from:to]`")
     }
 
     fn primary(&mut self) -> Result<Node, Problem> {

@@ -3,11 +3,14 @@
 /// The candidate that `word` is most likely a slip of.
 pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
-    let limit = lower.chars().count().max(3).div_ceil(3);
+    let length = lower.chars().count();
     candidates
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.chars().count())
+        .filter(|(distance, candidate)| {
+            let others = candidate.chars().count();
+            *distance <= length.max(others).div_ceil(3) && *distance < length.min(others)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

@@ -1,7 +1,8 @@
 //! Values of the language.
 
-use super::json;
+use super::{json, ops};
 use indexmap::IndexMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Something lazy that a [`Scope`](super::Scope) knows; its members are asked one at a time.
@@ -85,6 +86,21 @@ impl Value {
         }
     }
 
+    /// Whether how many elements it has is unknown: an unknown element may turn out to be nothing, and is left out then.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::List(items) => items.contains(&Self::Unknown),
+            Self::Map(entries) => entries.values().any(|value| *value == Self::Unknown),
+            Self::Unknown => true,
+            Self::Nothing
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Handle(_) => false,
+        }
+    }
+
     /// Its truth: nothing, `false`, 0, empty text, an empty list and an empty table are false. `None` = not known.
     pub fn truth(&self) -> Option<bool> {
         Some(match self {
@@ -94,8 +110,8 @@ impl Value {
             Self::Int(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
             Self::Str(text) => !text.is_empty(),
-            Self::List(items) => !items.is_empty(),
-            Self::Map(entries) => !entries.is_empty(),
+            Self::List(items) => return any(items.iter()),
+            Self::Map(entries) => return any(entries.values()),
             Self::Handle(_) => true,
         })
     }
@@ -106,12 +122,17 @@ impl Value {
         Some(match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,
             (Self::Unknown, _) | (_, Self::Unknown) => return None,
-            (Self::Int(a), Self::Int(b)) => a == b,
-            (Self::Int(a), Self::Float(b)) | (Self::Float(b), Self::Int(a)) => int_is_float(*a, *b),
-            (Self::Float(a), Self::Float(b)) => a.total_cmp(b).is_eq() || (*a == 0.0 && *b == 0.0),
+            (Self::Int(_) | Self::Float(_), Self::Int(_) | Self::Float(_)) => {
+                ops::order(self, other).is_some_and(Ordering::is_eq)
+            }
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::Str(a), Self::Str(b)) => a == b,
             (Self::Handle(a), Self::Handle(b)) => a == b,
+            (Self::List(_), Self::List(_)) | (Self::Map(_), Self::Map(_))
+                if self.is_open() || other.is_open() =>
+            {
+                return None;
+            }
             (Self::List(a), Self::List(b)) => {
                 return all(a.len() == b.len(), a.iter().zip(b.iter()).map(|(a, b)| a.same(b)));
             }
@@ -160,12 +181,11 @@ impl Value {
     }
 }
 
-/// Whether the two numbers are equal, without rounding either.
-fn int_is_float(int: i64, float: f64) -> bool {
-    // Beyond ±2^63 no i64 can be equal, and below it a float without a fraction converts exactly.
-    float.fract() == 0.0
-        && (-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&float)
-        && float as i64 == int
+/// Whether there is any element: an unknown one may be nothing.
+fn any<'a>(mut items: impl ExactSizeIterator<Item = &'a Value>) -> Option<bool> {
+    let empty = items.len() == 0;
+    let known = items.any(|item| *item != Value::Unknown);
+    if empty { Some(false) } else { known.then_some(true) }
 }
 
 /// Whether all hold: one that does not decides, whatever the unknown ones are.

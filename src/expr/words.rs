@@ -1,4 +1,4 @@
-//! Words for yes and no.
+//! Words for yes and no, and names that say that their value is secret.
 
 /// The words that are accepted, for messages.
 pub const BOOL_WORDS: &str = "1/0, true/false, yes/no, on/off";
@@ -10,4 +10,11 @@ pub fn parse_bool(text: &str) -> Option<bool> {
         "0" | "false" | "no" | "off" => Some(false),
         _ => None,
     }
+}
+
+/// Whether a variable's or parameter's name says that its value is secret: `*TOKEN*`, `*PASSWORD*`, `*SECRET*`,
+/// `*_KEY`, in any case.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.ends_with("_KEY") || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word))
 }
