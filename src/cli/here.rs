@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const ENV_FILE_MAX: u64 = 1 << 20;
 
 /// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
-pub fn run_dir() -> PathBuf {
+fn run_dir() -> PathBuf {
     folder("RUNTIME_DIRECTORY", "/run/tenon", || Some(variable("XDG_RUNTIME_DIR")?.join("tenon")))
 }
 
@@ -93,4 +93,34 @@ fn variable(name: &str) -> Option<PathBuf> {
 pub fn seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 32)
+}
+
+/// Whether a program can be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// As far as can be told beforehand.
+    Executable,
+    /// There is none of that name.
+    Absent,
+    /// There is a file that may not be executed.
+    NotExecutable,
+}
+
+/// Looks for a program as execvp does: in `PATH`, unless the name holds a slash.
+pub fn program(name: &str) -> Program {
+    use nix::unistd::{AccessFlags, access};
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let candidates: Vec<PathBuf> = if name.contains('/') {
+        vec![PathBuf::from(name)]
+    } else {
+        std::env::split_paths(&path).map(|folder| folder.join(name)).collect()
+    };
+    let files = || candidates.iter().filter(|path| path.is_file());
+    if files().any(|path| access(path, AccessFlags::X_OK).is_ok()) {
+        Program::Executable
+    } else if candidates.iter().any(|path| path.exists()) {
+        Program::NotExecutable
+    } else {
+        Program::Absent
+    }
 }

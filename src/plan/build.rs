@@ -49,7 +49,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     link(&mut made);
     require::check(world, &made, &diagnostics);
     let claims = ports::claims(world, &made, &diagnostics);
-    let reserves = ports::reserves(world, &made, &diagnostics);
+    let reserves = ports::reserves(world, &diagnostics);
     diagnostics.borrow_mut().extend(ports::clashes(graph, &claims, &reserves));
     for claim in claims {
         if let Some(made) = made.get_mut(claim.unit) {
@@ -184,6 +184,9 @@ fn full(
         without_effect.extend(rules::apply(cx, table, true, unit, env));
     }
     let command = argv::command(cx, profile, unit, secrets);
+    if unit.kind == UnitKind::Service && tree.get("command").is_none() {
+        no_command(cx, unit);
+    }
     let files = files::files(cx, tree);
     stable_files(cx, unit, &early, &files);
     let (mut policy, ready, health) =
@@ -258,6 +261,15 @@ fn files_read(table: &Table) -> Vec<String> {
         _ => None,
     });
     reads.flatten().filter(|read| read.root == "file").map(|read| read.member).collect()
+}
+
+/// A service is a process: without a command there is none.
+fn no_command(cx: &Cx<'_>, unit: &Unit) {
+    cx.report(
+        Diagnostic::error(Code::WrongValue, format!("`{}` is a service without a `command`", unit.name))
+            .at(unit.span, "")
+            .with_help("set `command`; or `kind = \"task\"` if it only renders files, `kind = \"settings\"` if it only holds parameters"),
+    );
 }
 
 /// A path that a variable holds must still be the file's path once the environment is final.

@@ -1,13 +1,13 @@
 //! The port plan: who claims what where, what is reserved, and what clashes.
 
-use super::build::Made;
+use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
 use super::{PortClaim, PortReserve, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Template, port_range::PortRange};
-use crate::resolve::{Unit, UnitGraph};
+use crate::resolve::{Owner, Unit, UnitGraph};
 use std::cell::RefCell;
 
 /// A claim with its owner.
@@ -129,7 +129,7 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.mooncake]`.
+/// The first parameter that a value reads: `port` of `[set.pool]`.
 fn knob(node: &Node, unit: &Unit) -> Option<String> {
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],
@@ -153,16 +153,11 @@ fn set_name(unit: &Unit) -> String {
 }
 
 /// What the profile reserves.
-pub(super) fn reserves(
-    world: World<'_>,
-    made: &[Made<'_>],
-    diagnostics: &RefCell<Vec<Diagnostic>>,
-) -> Vec<Reserved> {
+pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
     let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
-    // A reservation is about no unit; any will do to have the names of the profile.
-    let Some(any) = made.iter().find(|made| made.is_planned()) else { return Vec::new() };
-    let site = Site::profile(world, any.unit, &any.env);
+    let env = base_env(world);
+    let site = Site { world, owner: Owner::Profile, unit: None, env: &env };
     let Some(scope) = site.scope() else { return Vec::new() };
     let cx = Cx::new(&scope, &site, diagnostics);
     let mut out = Vec::new();

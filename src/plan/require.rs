@@ -13,6 +13,10 @@ use std::cell::RefCell;
 pub(super) fn check(world: World<'_>, made: &[Made<'_>], diagnostics: &RefCell<Vec<Diagnostic>>) {
     let base = base_env(world);
     for require in &world.graph.requires {
+        if require.subjects.is_empty() {
+            one(world, require, None, &base, diagnostics);
+            continue;
+        }
         let mut seen: Vec<(&str, Value)> = Vec::new();
         for name in &require.subjects {
             let planned = made.iter().find(|made| made.unit.name == *name);
@@ -21,7 +25,7 @@ pub(super) fn check(world: World<'_>, made: &[Made<'_>], diagnostics: &RefCell<V
             }
             let Some(unit) = world.graph.units.get(name) else { continue };
             let env = planned.map_or(&base, |made| &made.env);
-            let value = one(world, require, unit, env, diagnostics);
+            let value = one(world, require, Some(unit), env, diagnostics);
             if let Some(value) = value {
                 seen.push((name, value));
             }
@@ -34,7 +38,7 @@ pub(super) fn check(world: World<'_>, made: &[Made<'_>], diagnostics: &RefCell<V
 fn one(
     world: World<'_>,
     require: &Require,
-    unit: &Unit,
+    unit: Option<&Unit>,
     env: &LiveEnv,
     diagnostics: &RefCell<Vec<Diagnostic>>,
 ) -> Option<Value> {
@@ -48,7 +52,8 @@ fn one(
         && cx.holds(test) == Some(false)
     {
         let message = message(&cx, require);
-        let words = format!("does not hold for `{}`", unit.name);
+        let words =
+            unit.map_or("does not hold".to_owned(), |unit| format!("does not hold for `{}`", unit.name));
         let diagnostic = Diagnostic::new(Code::Requirement, require.level, message)
             .at(test.span, words)
             .with_note(required_by(require));

@@ -65,9 +65,9 @@ pub(super) struct Site<'a> {
     pub world: World<'a>,
     /// The file.
     pub owner: Owner,
-    /// The unit.
-    pub unit: &'a Unit,
-    /// Its environment so far.
+    /// The unit; none for what is about no unit (a requirement of a settings unit).
+    pub unit: Option<&'a Unit>,
+    /// Its environment so far. What is about no unit sees what parameters see.
     pub env: &'a LiveEnv,
 }
 
@@ -77,17 +77,20 @@ const MAX_DEPTH: u32 = 8;
 impl<'a> Site<'a> {
     /// A place in the unit's own file.
     pub fn own(world: World<'a>, unit: &'a Unit, env: &'a LiveEnv) -> Self {
-        Self { world, owner: Owner::Unit(unit.name.clone()), unit, env }
+        Self { world, owner: Owner::Unit(unit.name.clone()), unit: Some(unit), env }
     }
 
     /// A place in the profile.
     pub fn profile(world: World<'a>, unit: &'a Unit, env: &'a LiveEnv) -> Self {
-        Self { world, owner: Owner::Profile, unit, env }
+        Self { world, owner: Owner::Profile, unit: Some(unit), env }
     }
 
     /// The names of the place; `None` if the graph does not know the unit.
     pub fn scope(&'a self) -> Option<UnitScope<'a>> {
-        self.world.graph.scope(&self.owner, Some(&self.unit.name), Some(self.env))
+        match self.unit {
+            Some(unit) => self.world.graph.scope(&self.owner, Some(&unit.name), Some(self.env)),
+            None => self.world.graph.scope(&self.owner, None, None),
+        }
     }
 
     fn params(&self) -> Option<&IndexMap<String, Param>> {
@@ -111,7 +114,7 @@ impl<'a> Site<'a> {
             "env" => self.env.borrow().is_secret(&read.member),
             "param" => secret(self.params(), &read.member),
             "data" => {
-                let data = self.unit.tree.get("data").and_then(|data| data.as_table()?.get(&read.member));
+                let data = self.unit.and_then(|unit| unit.tree.get("data")?.as_table()?.get(&read.member));
                 data.is_some_and(|data| self.holds_secret(data, depth))
             }
             settings => secret(self.world.graph.units.get(settings).map(|unit| &unit.params), &read.member),

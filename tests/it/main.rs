@@ -4,10 +4,12 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test fails by panicking, its helpers too"
+    reason = "a test says what it wants and fails"
 )]
 
+mod before;
 mod client;
+mod control;
 mod env;
 mod foreground;
 mod help;

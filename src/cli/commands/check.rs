@@ -2,15 +2,15 @@
 
 use crate::cli::args::CheckArgs;
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Sees, build};
-use crate::diagnostic::{Level, has_errors, human, in_order, json};
+use crate::cli::pipeline::{Context, Sees, build, once};
+use crate::diagnostic::{Level, has_errors, human, json};
 
 /// Runs the verb.
 pub fn run(context: &Context, args: &CheckArgs) -> Result<(), CliError> {
     let resolved = context.resolve(&args.units, Sees::Files)?;
     let files = resolved.files.files().count();
     let (planned, diagnostics) = build(resolved, Sees::Files);
-    let diagnostics = in_order(diagnostics);
+    let diagnostics = once(&diagnostics);
     let sources = &planned.resolved.sources;
     let failed = has_errors(&diagnostics)
         || (args.strict && diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Warning));

@@ -59,9 +59,12 @@ fn shown(
                 names.iter().try_for_each(|name| planned.unit(name).map(|_| ()))?;
                 units.retain(|unit| names.iter().any(|name| unit["name"] == **name));
             }
+            if let Some(members) = value.as_object_mut() {
+                members.insert("needs".to_owned(), needs_json(needs, names));
+            }
             Ok(serde_json::to_string_pretty(&value).unwrap_or_default())
         }
-        PlanFormat::Text if names.is_empty() => Ok(view::plan(plan, sources) + &view::needs(needs)),
+        PlanFormat::Text if names.is_empty() => Ok(view::plan(plan, sources) + &needs_text(needs)),
         PlanFormat::Text => {
             let mut text = String::new();
             for name in names {
@@ -69,9 +72,29 @@ fn shown(
                 text.push_str(&view::unit(plan, sources, name).unwrap_or_default());
             }
             let own: Vec<Need> = needs.iter().filter(|need| names.contains(&need.unit)).cloned().collect();
-            Ok(text + &view::needs(&own))
+            Ok(text + &needs_text(&own))
         }
     }
+}
+
+fn needs_json(needs: &[Need], names: &[String]) -> Value {
+    let shown = needs.iter().filter(|need| names.is_empty() || names.contains(&need.unit));
+    let one = |need: &Need| {
+        json!({
+            "unit": need.unit,
+            "what": need.what,
+            "need": need.need,
+            "have": need.have,
+            "verdict": need.verdict.words(),
+            "fix": need.fix,
+        })
+    };
+    shown.map(one).collect()
+}
+
+/// The table of needs, if anything is needed.
+fn needs_text(needs: &[Need]) -> String {
+    if needs.is_empty() { String::new() } else { format!("\n{}", view::needs(needs)) }
 }
 
 /// Units in the order in which an ordered shutdown asks them to stop, the longest chain marked.

@@ -20,7 +20,14 @@ const NAMELESS: &str = "command";
 
 /// Runs the verb, until everything has ended.
 pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let (plan, options) = if args.command.is_empty() { node(context, args)? } else { ad_hoc(context, args) };
+    let (plan, options) = if args.command.is_empty() {
+        node(context, args)?
+    } else {
+        if let Some(code) = cannot_execute(context, args) {
+            return Ok(ExitCode::from(code));
+        }
+        ad_hoc(context, args)
+    };
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
 }
@@ -68,6 +75,18 @@ fn nothing_to_run(planned: &Planned) -> CliError {
     }
 }
 
+/// What a shell would say, with its exit codes: 127 there is no such program, 126 it may not be executed.
+fn cannot_execute(context: &Context, args: &RunArgs) -> Option<u8> {
+    let program = args.command.first()?;
+    let (code, why) = match here::program(program) {
+        here::Program::Executable => return None,
+        here::Program::Absent => (127, "no such program"),
+        here::Program::NotExecutable => (126, "it may not be executed"),
+    };
+    context.output.error(&CliError::new(Kind::Failed, format!("cannot execute `{program}`: {why}")));
+    Some(code)
+}
+
 /// One command, the way tini would run it: the whole environment, this folder, no restart, its exit status is ours.
 /// It is run as given: nothing in it is a template. There is no control socket unless one is asked for.
 fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
@@ -107,7 +126,7 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
 fn never() -> Restart {
     Restart {
         policy: RestartPolicy::Never,
-        enabled: false,
+        enabled: true,
         delays: vec![Duration::ZERO],
         jitter: 0.0,
         reset_after: Duration::ZERO,
