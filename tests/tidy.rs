@@ -43,7 +43,7 @@ const GUARDED: &[&str] =
     &["std::fs", "std::env", "Instant", "SystemTime", "Command", "std::thread", "process::exit"];
 
 /// Words of what tenon runs. They belong to `units/`, `profiles/` and `scripts/`.
-const DOMAIN_WORDS: &[&str] = &["mooncake", "ascend", "hccl", "vllm", "sglang", "npu"];
+const DOMAIN_WORDS: &[&str] = &["mooncake", "ascend", "hccl", "vllm", "sglang"];
 
 const MAX_FILE_LINES: usize = 700;
 
