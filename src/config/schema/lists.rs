@@ -50,7 +50,7 @@ impl Checker<'_> {
             Type::KeyPaths => self.key_path(want, item),
             Type::Ids if matches!(item.item, Item::Int(_)) => {}
             Type::Ids | Type::Args | Type::Strings | Type::OneOrMore | Type::Entries => {
-                self.argument(want, item)
+                self.argument(want, item);
             }
             _ => self.value(&one(Type::Str), item),
         }
