@@ -112,10 +112,18 @@ pub fn dup_onto(from: RawFd, to: RawFd) -> Result<(), Errno> {
 }
 
 /// Gives every signal its default action, as a child does before exec.
+///
+/// The kernel is asked itself: the C library keeps two real-time signals from its callers, and whoever started the
+/// runner may have left those ignored too.
 pub fn default_signals() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL runs no code of ours. KILL, STOP and the C library's own are refused, which is harmless.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    /// The kernel's `struct sigaction`: handler, flags, (restorer,) mask. All zero is `SIG_DFL`.
+    const DEFAULT: [u64; 4] = [0; 4];
+    /// Bytes of the kernel's signal set.
+    const SET_SIZE: usize = 8;
+    for signal in 1..=64 {
+        let none = std::ptr::null_mut::<u64>();
+        // SAFETY: reads four words that live for ever, writes nothing. KILL and STOP are refused, which is harmless.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), none, SET_SIZE) };
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
+use super::cause::Cause;
 use super::snapshot::State;
 use super::unit::{Desired, Life, Process, Starting, Waiting};
 use super::{Supervisor, Time};
@@ -36,7 +37,13 @@ impl Supervisor {
             Life::Waiting(Waiting::ForOthers { since, .. }) => *since,
             _ => now,
         };
-        for edge in self.graph.edges(unit).iter().filter(|edge| edge.orders_start) {
+        for edge in self.graph.edges(unit) {
+            if !edge.orders_start {
+                if edge.kind == EdgeKind::Needs && !edge.keep_on_stop && self.has_fallen(edge.to) {
+                    blockers.push(Blocker { on: edge.to, edge: Some(edge.kind), give_up_at: None });
+                }
+                continue;
+            }
             let give_up_at = edge.timeout.map(|timeout| since + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
@@ -104,6 +111,25 @@ impl Supervisor {
             Until::Finished => unit.ended,
         };
         ended || unit.desired == Desired::Down || unit.state() == State::Skipped
+    }
+
+    /// Whether a unit is down and will not come back by itself, or only after somebody else has: a need without an
+    /// order does not wait for it to come up, but does not come up beside its ruins either.
+    fn has_fallen(&self, id: UnitId) -> bool {
+        let unit = self.unit_at(id);
+        let dragged = matches!(unit.cause(), Cause::Fell { .. });
+        match unit.life() {
+            Life::Skipped | Life::Group(_) => false,
+            Life::Failed => true,
+            Life::Finished => !self.counts_as_up(id),
+            Life::Waiting(_) | Life::Stopping(_) => dragged || unit.desired == Desired::Down,
+            Life::Inactive
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Backoff { .. } => unit.desired == Desired::Down,
+        }
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,

@@ -101,8 +101,13 @@ impl Turn<'_> {
         }
         let parts = named.iter().map(|unit| self.machine.part(*unit, false)).collect();
         for unit in named {
+            // Nobody loses what is not there: a task that has succeeded stays so, a skipped unit was never up.
+            let at_rest = self.unit(unit).is_at_rest();
             self.wish(unit, Desired::Down);
             self.message(unit, Input::Stop(Cause::StopRequested));
+            if at_rest {
+                continue;
+            }
             self.topple(unit, if forced { Fall::Ordered } else { Fall::Stopped });
         }
         Ok((Desired::Down, parts))
