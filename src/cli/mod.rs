@@ -1,4 +1,83 @@
-//! (under construction)
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+//! Words in, words out: the command line.
+//!
+//! - `args`: the command line, declared once (help, man pages and completions come from it).
+//! - `words`: foreign words and ours for them.
+//! - `pipeline`: what verbs share that read configuration.
+//! - `commands`: one file a verb.
+//! - `status_view`: the status table.
+//! - `error`: kinds of failure and their exit codes.
+//! - `output`: the only place that prints.
+//!
+//! May import everything, of `linux` only `run`.
+
+mod args;
+mod cat_view;
+mod commands;
+mod error;
+mod here;
+mod output;
+mod pipeline;
+mod status_view;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use args::{CommandLine, Format};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use error::{CliError, Kind};
+use output::Output;
+use pipeline::Context;
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return ExitCode::from(usage(&error)),
+    };
+    let output = Output { format: line.global.output };
+    let context = Context { global: line.global, output };
+    match commands::run(&context, &line.verb) {
+        Ok(code) => code,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}
+
+/// Says what is wrong with the command line, or shows the help that was asked for. Gives the exit code.
+fn usage(error: &clap::Error) -> u8 {
+    let output = Output { format: Format::Text };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = output.data(&error.render().ansi().to_string());
+            0
+        }
+        ErrorKind::InvalidSubcommand => {
+            output.error(&unknown_verb(error));
+            Kind::Usage.exit_code()
+        }
+        _ => {
+            output.say(&error.render().ansi().to_string());
+            Kind::Usage.exit_code()
+        }
+    }
+}
+
+/// Names tenon's word for what was typed.
+fn unknown_verb(error: &clap::Error) -> CliError {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.as_str(),
+        Some(_) | None => "",
+    };
+    let command = CommandLine::command();
+    let verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let error = CliError::new(Kind::Usage, format!("there is no verb `{typed}`"));
+    match words::instead_of(typed, verbs.into_iter()) {
+        Some(ours) => error.hint(format!("try `tenon {ours}`")),
+        None => error.hint("`tenon --help` lists the verbs"),
+    }
 }

@@ -3,12 +3,41 @@
 //! `policy` is all the supervisor may see, `exec` all the shell needs. Must not spawn, read `/proc` or the
 //! environment (they are given).
 
+mod argv;
+mod build;
+mod decode;
+mod env;
 pub mod exec;
+mod files;
+mod fingerprint;
+mod inputs;
 pub mod policy;
+mod ports;
+mod preflight;
+mod probes;
+mod read;
+mod render;
+mod require;
+mod scope;
+mod select;
+mod settings;
+mod signals;
+mod stop;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+pub use build::build;
+pub use env::state::secret_name as is_secret_name;
+pub use inputs::{EnvFileText, Inputs};
+pub use preflight::{Need, Verdict, preflight};
+pub use settings::Compared;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;
-use policy::PlanPolicy;
+use crate::resolve::AbsentEdge;
+use policy::{PlanPolicy, UnitId};
+use std::time::Duration;
 
 /// What would run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,7 +48,19 @@ pub struct Plan {
     pub exec: Vec<exec::UnitExec>,
     /// For people, by [`policy::UnitId`]; same length as `policy.units`.
     pub about: Vec<About>,
-    /// Hash of everything above: two equal plans have equal fingerprints on every machine.
+    /// The profile and why it was chosen.
+    pub profile: Option<(String, String)>,
+    /// The role.
+    pub role: Option<String>,
+    /// What was asked to run and does not: name, why.
+    pub not_run: Vec<(String, String)>,
+    /// Ports that the profile knows to be taken by others.
+    pub reserves: Vec<PortReserve>,
+    /// The longest chain of an ordered shutdown.
+    pub stop_path: StopPath,
+    /// Values that no view may show.
+    pub secrets: Vec<String>,
+    /// Hash of what would run (`policy` and `exec`): two equal plans have equal fingerprints on every machine.
     pub fingerprint: String,
 }
 
@@ -38,6 +79,18 @@ pub struct About {
     pub env: Vec<Traced>,
     /// Each argument and where it is from, in the order of `exec.argv`.
     pub argv: Vec<Traced>,
+    /// Each rendered file, in the order of `exec.files`.
+    pub files: Vec<FileAbout>,
+    /// Each limit and where it is from: `rlimits.memlock`.
+    pub limits: Vec<Traced>,
+    /// Devices it uses (`[devices] ids`).
+    pub devices: Vec<String>,
+    /// Needs of the machine that `preflight` compares and no start asks for: bytes.
+    pub compared: Vec<(Compared, u64)>,
+    /// Edges to units that do not run here: satisfied.
+    pub absent: Vec<AbsentEdge>,
+    /// Something of it is not known in this run (`check`).
+    pub unknown: bool,
     /// What it listens on: name, value, where (`host`), origin.
     pub ports: Vec<PortClaim>,
     /// Rules that changed nothing, with the reason.
@@ -53,6 +106,8 @@ pub struct Traced {
     pub name: String,
     /// What it ended as; `None` = removed, not there.
     pub value: Option<String>,
+    /// Not known in this run (`check`).
+    pub unknown: bool,
     /// Mask it in every view.
     pub secret: bool,
     /// From the lowest layer to the highest, losers included.
@@ -68,7 +123,9 @@ pub struct Origin {
     pub action: &'static str,
     /// The value after it.
     pub value: Option<String>,
-    /// Where it is written; none for the runner's own environment.
+    /// The value it would have given (`kept`).
+    pub offered: Option<String>,
+    /// Where it is written; none for the runner's own environment and env files.
     pub span: Option<Span>,
     /// The rule's `why`.
     pub why: Option<String>,
@@ -80,7 +137,12 @@ pub enum OriginLayer {
     /// The runner's own environment.
     Inherited,
     /// An `env_file`.
-    EnvFile,
+    EnvFile {
+        /// Its path.
+        path: String,
+        /// The line, from 1.
+        line: u32,
+    },
     /// One of the merged layers of configuration.
     Tree(Layer),
     /// `[rule.NAME]` of the unit (`false`) or of the profile (`true`).
@@ -107,6 +169,43 @@ pub struct PortClaim {
     pub span: Option<Span>,
 }
 
+/// Ports that are somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortReserve {
+    /// `[reserve.NAME]`.
+    pub name: String,
+    /// The ports, as inclusive ranges.
+    pub ranges: Vec<(u16, u16)>,
+    /// Where.
+    pub on: Vec<String>,
+    /// Whose they are.
+    pub owner: String,
+}
+
+/// The longest chain of an ordered shutdown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StopPath {
+    /// How long it takes if every unit uses all the time it is given.
+    pub worst_case: Duration,
+    /// The units of the chain in the order they stop, and how long each may take.
+    pub units: Vec<(UnitId, Duration)>,
+}
+
+/// What is to be told of a rendered file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileAbout {
+    /// `[file.NAME]`.
+    pub name: String,
+    /// Each key of its content and where it is from.
+    pub keys: Vec<Traced>,
+    /// A secret went into it.
+    pub secret: bool,
+    /// Its path or content is not fully known in this run.
+    pub unknown: bool,
+    /// Where it is written.
+    pub span: Span,
+}
+
 /// Why one unit waits for another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeReason {
@@ -114,6 +213,8 @@ pub struct EdgeReason {
     pub to: String,
     /// `needs, until ready`.
     pub words: String,
+    /// Whether the start waits for it (an edge may order the stop alone).
+    pub orders_start: bool,
     /// Where it is written.
     pub span: Span,
 }

@@ -6,6 +6,7 @@ use crate::plan::policy::{Scope, UnitId};
 
 /// What is to be done. The shell does it; nothing here may fail silently: each answers with an event.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "actions live in one reused list for one turn")]
 pub enum Action {
     /// Write the unit's files, ask its preflight; answer `Prepared`.
     Prepare {
@@ -14,8 +15,7 @@ pub enum Action {
         /// Which start.
         generation: Generation,
     },
-    /// Fork and exec this phase; answer `Spawned` or `SpawnFailed`, later `Exited`, and after the main process's
-    /// (or a failed step's) `Exited` also `TreeEmpty`.
+    /// Fork and exec this phase; answer `Spawned` or `SpawnFailed`, after `Spawned` one `Exited`.
     Spawn {
         /// Whose.
         unit: UnitId,
@@ -24,8 +24,30 @@ pub enum Action {
         /// Which process.
         phase: Phase,
     },
-    /// Send a signal (always followed by SIGCONT, unless it is SIGSTOP or from `kill`); nobody there is no error.
+    /// This start spawns nothing any more: answer `TreeEmpty`, once, as soon as none of its processes within `scope`
+    /// is left (at once if that is so already). Signals to what is left may follow in the same batch.
+    AwaitEmpty {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+        /// Who counts: [`Scope::Group`] or [`Scope::Tree`] ([`Scope::Main`] is never asked for).
+        scope: Scope,
+    },
+    /// Send a signal as part of a stop, followed by SIGCONT; nobody there is no error. For a spawn that is not yet
+    /// answered it goes to the child, if there is one already.
     Signal {
+        /// Whose.
+        unit: UnitId,
+        /// Which start.
+        generation: Generation,
+        /// Signal number.
+        signal: i32,
+        /// Whom.
+        scope: Scope,
+    },
+    /// Send exactly this signal, because somebody asked for it (`tenon kill`); nobody there is no error.
+    Kill {
         /// Whose.
         unit: UnitId,
         /// Which start.

@@ -60,7 +60,8 @@ pub enum Event {
         /// How.
         status: ExitStatus,
     },
-    /// No process of this start is left, as far as can be told. Sent once per start, after `Exited`.
+    /// No process of this start is left within the scope asked for, as far as can be told: answers
+    /// [`Action::AwaitEmpty`](super::Action::AwaitEmpty), once.
     TreeEmpty {
         /// Whose.
         unit: UnitId,
@@ -76,7 +77,10 @@ pub enum Event {
         /// What it said.
         message: Notify,
     },
-    /// An answer to [`Action::Probe`](super::Action::Probe), or a push (`notify`, `fd`, `log`).
+    /// An answer to [`Action::Probe`](super::Action::Probe), or a push: with [`ReadyBy::Push`], the shell sends
+    /// `Ready`/`Pass` once every declared pushing probe (`notify`, `fd`, `log`) has spoken.
+    ///
+    /// [`ReadyBy::Push`]: crate::plan::policy::ReadyBy::Push
     ProbeResult {
         /// Whose.
         unit: UnitId,
@@ -89,9 +93,9 @@ pub enum Event {
     },
     /// The deadline the machine asked for may have passed. Harmless at any time.
     DeadlineReached,
-    /// Stop everything in order and leave. A second one hurries.
+    /// Stop everything in order and leave. A second one hurries, a third one kills.
     Shutdown {
-        /// Skip the waiting: KILL after the shortest grace.
+        /// Skip the order and the ladders: every first stop signal at once, KILL after the shortest grace.
         fast: bool,
     },
 }
@@ -185,7 +189,8 @@ pub enum FailureStage {
 /// What a unit may say of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notify {
-    /// `READY=1`.
+    /// `READY=1`. For the record only: whether it means readiness depends on the declared probes, which the shell
+    /// knows; it then pushes a `ProbeResult`.
     Ready,
     /// `STATUS=…`.
     Status(String),

@@ -90,3 +90,46 @@ impl State {
         }
     }
 }
+
+/// One link of the chain that [`Supervisor::why`](super::Supervisor::why) follows, from the unit asked about to the
+/// root of the matter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WhyLink {
+    /// Which unit.
+    pub unit: String,
+    /// Where it is.
+    pub state: State,
+    /// More about the state, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What brought it here.
+    pub cause: String,
+    /// Since when, in seconds of the runner's clock.
+    pub since: f64,
+}
+
+/// What `tenon wait --for` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Goal {
+    /// Ready (degraded or not), or a task that has succeeded.
+    Ready,
+    /// Its first start has come to an end, well or not.
+    Settled,
+    /// A task that has succeeded, or a service that has ended and is not to be restarted.
+    Finished,
+    /// No process is left.
+    Down,
+}
+
+/// How far a unit is from a [`Goal`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Progress {
+    /// It is there.
+    Reached,
+    /// Not yet.
+    Pending,
+    /// It will not get there by itself: why.
+    Hopeless(String),
+}

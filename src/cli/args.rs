@@ -1,0 +1,403 @@
+//! The command line, declared once: parsing, `--help`, man pages and completions all come from here.
+//!
+//! Every verb that exists is a variant of [`Verb`]; what does not exist yet is not mentioned. Doc comments here are
+//! text that users read.
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Keep services running, as declared in TOML.
+///
+/// tenon starts units in order, keeps them alive, and stops them in reverse order: as PID 1 of a container, or as a
+/// service of systemd. A unit is one TOML file; `tenon check` tells whether the files are right, `tenon plan` shows what
+/// would run, `tenon run` runs it, and the other verbs talk to the runner.
+#[derive(Debug, Parser)]
+#[command(name = "tenon", version, propagate_version = false, max_term_width = 100)]
+#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    after_help = "`tenon exit-codes` lists the exit codes, `tenon explain KEY` describes a key of the files."
+)]
+pub struct CommandLine {
+    /// Options of every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options that every verb takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Read units, profiles and tenon.toml from here; the first one replaces the search path, further ones add to it.
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Vec<PathBuf>,
+    /// Use this profile, whatever the node file says (a name, an alias, auto, or none).
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// The role of this node, whatever the node file says.
+    #[arg(long, global = true, value_name = "NAME", env = "TENON_ROLE", hide_env_values = true)]
+    pub role: Option<String>,
+    /// Take the facts of the machine from this saved file instead of from the machine.
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub facts: Option<PathBuf>,
+    /// Set a parameter of a unit; may be given many times.
+    #[arg(long, global = true, value_name = "UNIT.PARAM=VALUE", value_parser = parse_set)]
+    pub set: Vec<String>,
+    /// Set a variable for every unit; may be given many times.
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = parse_env)]
+    pub env: Vec<String>,
+    /// The runner's control socket (default: `control.sock` in the run directory).
+    #[arg(long, global = true, value_name = "PATH", env = "TENON_SOCKET", hide_env_values = true)]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+    /// How results are written.
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Start units and keep them running until told to stop.
+    ///
+    /// Without arguments, what `run` of tenon.toml names. `tenon run ./FILE.toml` runs one file, and
+    /// `tenon run -- CMD…` runs one command the way tini would: signals are forwarded, nothing is restarted.
+    Run(RunArgs),
+    /// Tell whether the files are right (reads files only: the same answer on every machine).
+    Check(CheckArgs),
+    /// Show what would run, every value final (runs no program and writes nothing).
+    Plan(PlanArgs),
+    /// Show a unit's configuration as merged from all its files.
+    Cat(UnitArg),
+    /// Show a unit's environment.
+    Env(EnvArgs),
+    /// Describe a key of the configuration files, or a code of an error.
+    Explain(ExplainArgs),
+    /// Show how the units are doing.
+    Status(StatusArgs),
+    /// Start units.
+    Start(StartArgs),
+    /// Stop units.
+    Stop(StopArgs),
+    /// Stop units and start them again.
+    Restart(StopArgs),
+    /// Send a signal to a unit; what is wanted of it does not change.
+    Kill(KillArgs),
+    /// Show what units have written.
+    Logs(LogsArgs),
+    /// Show what has happened to units.
+    Events(EventsArgs),
+    /// Wait until units are ready, settled, finished or down.
+    Wait(WaitArgs),
+    /// Ask a unit's probes once, now.
+    Probe(UnitArg),
+    /// Tell why a unit is in the state it is in.
+    Why(UnitArg),
+    /// Stop everything in order and end the runner.
+    Shutdown(ShutdownArgs),
+    /// Show what is known of this machine.
+    Facts(FactsArgs),
+    /// Look at the profiles.
+    #[command(subcommand)]
+    Profile(ProfileVerb),
+    /// List the exit codes.
+    #[command(name = "exit-codes")]
+    ExitCodes,
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page, of tenon or of one verb.
+    Man(ManArgs),
+}
+
+/// `run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Units to run (with what they need and want), or the path of one unit file.
+    #[arg(value_name = "UNIT|./FILE")]
+    pub units: Vec<String>,
+    /// A command to run.
+    #[arg(last = true, value_name = "CMD", conflicts_with = "units", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<String>,
+}
+
+/// `check`.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    /// Units to check (left out: all that would run), or the path of one unit file.
+    #[arg(value_name = "UNIT|./FILE")]
+    pub units: Vec<String>,
+    /// Warnings count as errors.
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// `plan`.
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    /// Show these units in full; left out: an overview of all.
+    #[arg(value_name = "UNIT|./FILE")]
+    pub units: Vec<String>,
+    /// How it is written.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<PlanFormat>,
+    /// The graph for Graphviz: the same as `--format dot`.
+    #[arg(long, conflicts_with = "format")]
+    pub dot: bool,
+    /// Show the order of a stop, with its worst-case time.
+    #[arg(long, conflicts_with_all = ["dot", "format"])]
+    pub stop: bool,
+}
+
+/// How a plan is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// The graph, for Graphviz.
+    Dot,
+    /// The graph, for Mermaid.
+    Mermaid,
+}
+
+/// A verb about one unit.
+#[derive(Debug, Clone, Args)]
+pub struct UnitArg {
+    /// The unit.
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+}
+
+/// `env`.
+#[derive(Debug, Clone, Args)]
+pub struct EnvArgs {
+    /// The unit.
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+    /// Show where each value is from, losers included; of one variable if it is named.
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "how clap says: not given, given, given with a value")]
+    pub why: Option<Option<String>>,
+}
+
+/// `explain`.
+#[derive(Debug, Clone, Args)]
+pub struct ExplainArgs {
+    /// `stop.timeout`, `[ready]`, `unknown-key`; left out: a list of all.
+    #[arg(value_name = "KEY|CODE")]
+    pub topic: Option<String>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Names, globs or `label:NAME`; left out: all.
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+    /// Show it anew at every change, until interrupted.
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+/// `start`.
+#[derive(Debug, Clone, Args)]
+pub struct StartArgs {
+    /// Names, globs or `label:NAME`.
+    #[arg(value_name = "UNIT", required = true)]
+    pub units: Vec<String>,
+    /// Stop units that are in conflict first, instead of being refused.
+    #[arg(long)]
+    pub replace: bool,
+    /// Give up waiting for it after this long (`90s`, `5m`); the start itself goes on.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// `stop` and `restart`.
+#[derive(Debug, Clone, Args)]
+pub struct StopArgs {
+    /// Names, globs or `label:NAME`.
+    #[arg(value_name = "UNIT", required = true)]
+    pub units: Vec<String>,
+    /// Reach the units that need these, too, even those that hold data.
+    #[arg(long)]
+    pub with_dependents: bool,
+    /// Do not ask whether data may be lost.
+    #[arg(long, requires = "with_dependents")]
+    pub yes: bool,
+    /// Give up waiting for it after this long (`90s`, `5m`); the stop itself goes on.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// `kill`.
+#[derive(Debug, Clone, Args)]
+pub struct KillArgs {
+    /// The unit.
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+    /// A name (`HUP`, `SIGHUP`) or a number.
+    #[arg(long, short, value_name = "SIGNAL", default_value = "TERM")]
+    pub signal: String,
+    /// To whom.
+    #[arg(long, value_enum, default_value_t = KillWhom::Main)]
+    pub scope: KillWhom,
+}
+
+/// Whom a signal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KillWhom {
+    /// The main process.
+    Main,
+    /// Its process group.
+    Group,
+    /// Everything the unit has started.
+    Tree,
+}
+
+/// `logs`.
+#[derive(Debug, Clone, Args)]
+pub struct LogsArgs {
+    /// Names, globs or `label:NAME`.
+    #[arg(value_name = "UNIT", required = true)]
+    pub units: Vec<String>,
+    /// Go on with every new line, until interrupted.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Past lines of each unit.
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
+    pub lines: u64,
+}
+
+/// `events`.
+#[derive(Debug, Clone, Args)]
+pub struct EventsArgs {
+    /// Names, globs or `label:NAME`; left out: all.
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+    /// Go on with every new event, until interrupted.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Past events at most (left out: all that are remembered).
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub last: Option<u64>,
+}
+
+/// `wait`.
+#[derive(Debug, Clone, Args)]
+pub struct WaitArgs {
+    /// Names, globs or `label:NAME`.
+    #[arg(value_name = "UNIT", required = true)]
+    pub units: Vec<String>,
+    /// What to wait for.
+    #[arg(long = "for", value_name = "STATE", value_enum, default_value_t = WaitFor::Ready)]
+    pub goal: WaitFor,
+    /// Give up after this long (`90s`, `5m`); left out: wait for ever.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// What `wait` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitFor {
+    /// Ready; a task: finished.
+    Ready,
+    /// The first start has come to an end, well or not.
+    Settled,
+    /// Ended for good, and well.
+    Finished,
+    /// No process is left.
+    Down,
+}
+
+/// `shutdown`.
+#[derive(Debug, Clone, Args)]
+pub struct ShutdownArgs {
+    /// Skip the order and the waiting: TERM to everything, KILL soon after.
+    #[arg(long)]
+    pub fast: bool,
+    /// Return at once instead of when the runner has gone.
+    #[arg(long, conflicts_with = "timeout")]
+    pub no_wait: bool,
+    /// Give up waiting after this long (`90s`, `5m`); the shutdown itself goes on.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// `facts`.
+#[derive(Debug, Clone, Args)]
+pub struct FactsArgs {
+    /// Only these.
+    #[arg(value_name = "FACT")]
+    pub names: Vec<String>,
+}
+
+/// `profile …`.
+#[derive(Debug, Subcommand)]
+pub enum ProfileVerb {
+    /// List the profiles there are.
+    List,
+    /// Show a profile as merged from all its files.
+    Show {
+        /// Its name or an alias; left out: the one in force here.
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Tell which profile fits this machine, and why.
+    Detect,
+}
+
+/// `completions`.
+#[derive(Debug, Clone, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, Clone, Args)]
+pub struct ManArgs {
+    /// The verb; left out: tenon itself.
+    #[arg(value_name = "VERB")]
+    pub verb: Option<String>,
+    /// Write one page for tenon and one for each verb into this folder.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, action = ArgAction::Set)]
+    pub into: Option<PathBuf>,
+}
+
+/// `UNIT.PARAM=VALUE`; it is taken apart where the names are known.
+fn parse_set(text: &str) -> Result<String, String> {
+    let wanted = "expected UNIT.PARAM=VALUE, for example `store.port=8800`";
+    let (target, _) = text.split_once('=').ok_or(wanted)?;
+    let (unit, param) = target.split_once('.').ok_or(wanted)?;
+    if unit.is_empty() || param.is_empty() { Err(wanted.to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// `NAME=VALUE`.
+fn parse_env(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        Some(_) | None => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// `90s`, `5m`, `1h 30m`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| {
+        format!("`{text}` is not a time; write a number with a unit, such as `90s`, `5m` or `1h 30m`")
+    })
+}

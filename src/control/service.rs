@@ -1,0 +1,331 @@
+//! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
+
+use super::message::{
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
+    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
+    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+};
+use super::{DESCRIPTION, SERVICE_DESCRIPTION};
+use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// Lines of `Logs` when the caller does not say.
+const LOG_LINES_DEFAULT: u64 = 10;
+/// Lines of `Logs` at most, per unit.
+const LOG_LINES_MAX: u64 = 10_000;
+/// Text of past lines in one reply at most, in bytes; the oldest are left out first.
+const LOG_BYTES_MAX: usize = 192 * 1024;
+
+/// Names a job between the runner and the session that waits for its [`Outcome`](super::Outcome).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// The running tenon, as the wire sees it. The Linux shell implements it; tests have a fake one.
+pub trait Runner {
+    /// The runner itself, now.
+    fn info(&self) -> RunnerInfo;
+    /// All units of the plan, in plan order.
+    fn units(&self) -> Vec<UnitSnapshot>;
+    /// Whether the unit carries this label.
+    fn has_label(&self, unit: &str, label: &str) -> bool;
+    /// Lines of `[info]` of a unit: name, value.
+    fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let _ = unit;
+        Vec::new()
+    }
+    /// How far a unit is from a goal.
+    fn progress(&self, unit: &str, goal: Goal) -> Progress;
+    /// Why a unit is as it is: itself first, then whom it waits for or what failed, to the root.
+    fn why(&self, unit: &str) -> Vec<WhyLink>;
+    /// The events that are remembered, the oldest first.
+    fn events(&self) -> Vec<EventRecord>;
+    /// The last `lines` lines of a unit's output, the oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if nothing is kept, [`Error::Failed`] if it cannot be read.
+    fn logs(&self, unit: &str, lines: usize) -> Result<Vec<LogLine>, Error>;
+    /// Begins a job. Its end is told to the session that asked by [`Session::job_done`](super::Session::job_done),
+    /// never from within this call.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error>;
+    /// What was planned, as `tenon plan --output json` shows it.
+    fn plan(&self) -> Value;
+    /// Begins an ordered shutdown.
+    fn shutdown(&mut self, fast: bool);
+}
+
+/// What a call leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// This reply, and the call is over.
+    Reply(Reply),
+    /// The reply is the outcome of this job.
+    Job(Ticket),
+    /// The reply comes when all of these have got there.
+    Wait {
+        /// Names of units.
+        units: Vec<String>,
+        /// Where to.
+        goal: Goal,
+    },
+    /// This reply, then one for each event of these units, until the connection ends.
+    Events {
+        /// The past.
+        first: Reply,
+        /// Names of units; empty = all.
+        units: Vec<String>,
+    },
+    /// This reply, then one for new lines of these units, until the connection ends.
+    Logs {
+        /// The past.
+        first: Reply,
+        /// Names of units.
+        units: Vec<String>,
+    },
+}
+
+/// Answers one call.
+pub fn dispatch(call: &Call, access: Access, runner: &mut dyn Runner) -> Answer {
+    answer(call, access, runner).unwrap_or_else(|error| Answer::Reply(error.to_reply()))
+}
+
+fn answer(call: &Call, access: Access, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    let (interface, method) =
+        call.method.rsplit_once('.').ok_or_else(|| Error::InterfaceNotFound(call.method.clone()))?;
+    match interface {
+        SERVICE_INTERFACE => introspect(method, call).map(Answer::Reply),
+        INTERFACE if access == Access::Introspection => Err(Error::NotPermitted(
+            "only root, the user the runner runs as and its control group may ask or change anything"
+                .to_owned(),
+        )),
+        INTERFACE => run(method, call, runner),
+        _ => Err(Error::InterfaceNotFound(interface.to_owned())),
+    }
+}
+
+fn introspect(method: &str, call: &Call) -> Result<Reply, Error> {
+    #[derive(Deserialize)]
+    struct Which {
+        interface: String,
+    }
+    match method {
+        "GetInfo" => Ok(Reply::of(&json!({
+            "vendor": "tenon",
+            "product": "tenon",
+            "version": env!("CARGO_PKG_VERSION"),
+            "url": "",
+            "interfaces": [SERVICE_INTERFACE, INTERFACE],
+        }))),
+        "GetInterfaceDescription" => {
+            let which: Which = parameters(call)?;
+            let description = match which.interface.as_str() {
+                INTERFACE => DESCRIPTION,
+                SERVICE_INTERFACE => SERVICE_DESCRIPTION,
+                _ => return Err(Error::InterfaceNotFound(which.interface)),
+            };
+            Ok(Reply::of(&json!({ "description": description })))
+        }
+        _ => Err(Error::MethodNotFound(method.to_owned())),
+    }
+}
+
+fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    match method {
+        "Status" => status(&parameters(call)?, runner),
+        "Start" => {
+            let StartCall { units, replace } = parameters(call)?;
+            let units = some_units(&units, runner)?;
+            begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
+        }
+        "Stop" => {
+            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
+            begin(JobRequest::Stop { units, with_dependents }, runner)
+        }
+        "Restart" => {
+            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
+            begin(JobRequest::Restart { units, with_dependents }, runner)
+        }
+        "Kill" => {
+            let KillCall { unit, signal, scope } = parameters(call)?;
+            let signal = parse_signal(signal.as_deref().unwrap_or("TERM"))
+                .ok_or_else(|| Error::InvalidParameter("signal".to_owned()))?;
+            let unit = one_unit(&unit, runner)?.unit;
+            begin(JobRequest::Kill { unit, signal, scope: scope.unwrap_or_default() }, runner)
+        }
+        "Wait" => {
+            let WaitCall { units, until } = parameters(call)?;
+            let units = some_units(&units, runner)?;
+            Ok(wait(units, until.unwrap_or(Goal::Ready), runner))
+        }
+        "Events" => events(&parameters(call)?, call.more, runner),
+        "Logs" => logs(&parameters(call)?, call.more, runner),
+        "Why" => {
+            let UnitCall { unit } = parameters(call)?;
+            let unit = one_unit(&unit, runner)?.unit;
+            Ok(Answer::Reply(Reply::of(&WhyReply { chain: runner.why(&unit) })))
+        }
+        "Probe" => {
+            let UnitCall { unit } = parameters(call)?;
+            let unit = one_unit(&unit, runner)?.unit;
+            begin(JobRequest::Probe { unit }, runner)
+        }
+        "GetPlan" => Ok(Answer::Reply(Reply::of(&PlanReply { plan: runner.plan() }))),
+        "Shutdown" => {
+            let ShutdownCall { fast } = parameters(call)?;
+            runner.shutdown(fast.unwrap_or(false));
+            Ok(Answer::Reply(Reply::default()))
+        }
+        _ => Err(Error::MethodNotFound(method.to_owned())),
+    }
+}
+
+fn begin(request: JobRequest, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    runner.begin(request).map(Answer::Job)
+}
+
+fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    let names = select(call.units.as_deref().unwrap_or_default(), runner)?;
+    let mut units = runner.units();
+    if !names.is_empty() {
+        units.retain(|unit| names.contains(&unit.unit));
+    }
+    let mut info = Vec::new();
+    for unit in &units {
+        let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
+        info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
+    }
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info })))
+}
+
+fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {
+    match waited(&units, goal, runner) {
+        Some(reply) => Answer::Reply(reply),
+        None => Answer::Wait { units, goal },
+    }
+}
+
+/// The reply to a `Wait`, once there is one: all have got there, or one never will.
+pub(super) fn waited(units: &[String], goal: Goal, runner: &dyn Runner) -> Option<Reply> {
+    let mut all = true;
+    for unit in units {
+        match runner.progress(unit, goal) {
+            Progress::Reached => {}
+            Progress::Pending => all = false,
+            Progress::Hopeless(why) => return Some(Error::Failed(why).to_reply()),
+        }
+    }
+    let there = || runner.units().into_iter().filter(|unit| units.contains(&unit.unit)).collect();
+    all.then(|| Reply::of(&WaitReply { units: there() }))
+}
+
+fn events(call: &EventsCall, more: bool, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    let units = select(call.units.as_deref().unwrap_or_default(), runner)?;
+    let mut events = runner.events();
+    events.retain(|event| units.is_empty() || units.contains(&event.unit.unit));
+    let last = call.last.map_or(events.len(), |last| usize::try_from(last).unwrap_or(usize::MAX));
+    let events = events.split_off(events.len().saturating_sub(last));
+    let first = Reply::of(&EventsReply { events });
+    Ok(if more { Answer::Events { first: first.continued(), units } } else { Answer::Reply(first) })
+}
+
+fn logs(call: &LogsCall, more: bool, runner: &mut dyn Runner) -> Result<Answer, Error> {
+    let units = some_units(&call.units, runner)?;
+    let wanted = call.lines.unwrap_or(LOG_LINES_DEFAULT).min(LOG_LINES_MAX);
+    let mut lines = Vec::new();
+    for unit in &units {
+        lines.extend(runner.logs(unit, usize::try_from(wanted).unwrap_or(usize::MAX))?);
+    }
+    // Lines of several units in the order in which they were written, as far as it is known (the sort is stable).
+    lines.sort_by(|a, b| a.time.unwrap_or(0.0).total_cmp(&b.time.unwrap_or(0.0)));
+    let mut room = LOG_BYTES_MAX;
+    let kept = lines.iter().rev().take_while(|line| {
+        let fits = line.text.len() <= room;
+        room = room.saturating_sub(line.text.len());
+        fits
+    });
+    let lines = lines.split_off(lines.len() - kept.count());
+    let first = Reply::of(&LogsReply { lines });
+    let follow = more && call.follow.unwrap_or(true);
+    Ok(if follow { Answer::Logs { first: first.continued(), units } } else { Answer::Reply(first) })
+}
+
+/// The parameters of a call as their type.
+fn parameters<T: DeserializeOwned>(call: &Call) -> Result<T, Error> {
+    let given = Value::Object(call.parameters.clone().unwrap_or_default());
+    T::deserialize(given)
+        .map_err(|error| Error::InvalidParameter(parameter_at_fault(&error.to_string(), call)))
+}
+
+/// The name varlink wants to hear: serde says it between backticks, or nowhere for a wrong type.
+fn parameter_at_fault(message: &str, call: &Call) -> String {
+    let known: Map<String, Value> = call.parameters.clone().unwrap_or_default();
+    let named =
+        message.split('`').nth(1).filter(|name| message.contains("field") || known.contains_key(*name));
+    named.map_or_else(|| message.to_owned(), str::to_owned)
+}
+
+fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
+    Ok((some_units(&call.units, runner)?, call.with_dependents.unwrap_or(false)))
+}
+
+/// At least one unit.
+fn some_units(selectors: &[String], runner: &dyn Runner) -> Result<Vec<String>, Error> {
+    if selectors.is_empty() {
+        return Err(Error::InvalidParameter("units".to_owned()));
+    }
+    select(selectors, runner)
+}
+
+/// Exactly one unit.
+fn one_unit(name: &str, runner: &dyn Runner) -> Result<UnitSnapshot, Error> {
+    let units = runner.units();
+    let names: Vec<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();
+    let unknown = unknown_unit(name, &names);
+    units.into_iter().find(|unit| unit.unit == name).ok_or(unknown)
+}
+
+/// The units that names, globs and labels stand for, in plan order, each once.
+fn select(selectors: &[String], runner: &dyn Runner) -> Result<Vec<String>, Error> {
+    let units = runner.units();
+    let names: Vec<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();
+    let mut chosen = vec![false; names.len()];
+    for selector in selectors {
+        let mut any = false;
+        for (name, chosen) in names.iter().zip(&mut chosen) {
+            let hit = match selector.strip_prefix("label:") {
+                Some(label) => runner.has_label(name, label),
+                None => *name == selector || wildmatch::WildMatch::new(selector).matches(name),
+            };
+            *chosen |= hit;
+            any |= hit;
+        }
+        if !any {
+            return Err(unknown_unit(selector, &names));
+        }
+    }
+    Ok(names.iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(name, _)| (*name).to_owned()).collect())
+}
+
+/// The error for a name nobody has, with the nearest ones that somebody has.
+fn unknown_unit(name: &str, known: &[&str]) -> Error {
+    let mut near: Vec<(f64, &str)> =
+        known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate)).collect();
+    near.retain(|(likeness, _)| *likeness > 0.8);
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let suggestions = near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect();
+    Error::UnknownUnit { unit: name.to_owned(), suggestions }
+}
+
+/// A signal by name, with or without `SIG`, or by number 1..=64.
+fn parse_signal(text: &str) -> Option<i32> {
+    if let Ok(number) = text.parse::<i32>() {
+        return (1..=64).contains(&number).then_some(number);
+    }
+    let upper = text.to_ascii_uppercase();
+    let name = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
+    name.parse::<nix::sys::signal::Signal>().ok().map(|signal| signal as i32)
+}

@@ -1,0 +1,261 @@
+//! The port plan: who claims what where, what is reserved, and what clashes.
+
+use super::build::{Made, base_env};
+use super::render::{self, Cx, Out, Rendered};
+use super::scope::{Site, World};
+use super::{PortClaim, PortReserve, select};
+use crate::config::tree::{Item, Node, Table};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::expr::{Template, port_range::PortRange};
+use crate::resolve::{Owner, Unit, UnitGraph};
+use std::cell::RefCell;
+
+/// A claim with its owner.
+pub(super) struct Claim {
+    /// The place of the unit in the plan.
+    pub unit: usize,
+    /// Its name.
+    name: String,
+    /// What is claimed.
+    pub port: PortClaim,
+    /// The parameter that the value is made from, as a place to change it.
+    knob: Option<String>,
+}
+
+/// A reservation of the profile.
+pub(super) struct Reserved {
+    /// What is reserved.
+    pub reserve: PortReserve,
+    span: Span,
+}
+
+/// What the units claim, by their own files and by the profile.
+pub(super) fn claims(
+    world: World<'_>,
+    made: &[Made<'_>],
+    diagnostics: &RefCell<Vec<Diagnostic>>,
+) -> Vec<Claim> {
+    let mut out = Vec::new();
+    for (at, made) in made.iter().enumerate().filter(|(_, made)| made.is_planned()) {
+        let profile = world.graph.profile.as_ref().map(|profile| &profile.tree);
+        let own = Site::own(world, made.unit, &made.env);
+        let theirs = Site::profile(world, made.unit, &made.env);
+        for (site, tree) in [(&own, Some(&made.unit.tree)), (&theirs, profile)] {
+            let Some(table) = tree.and_then(|tree| tree.get("ports")).and_then(Node::as_table) else {
+                continue;
+            };
+            let Some(scope) = site.scope() else { continue };
+            let cx = Cx::new(&scope, site, diagnostics);
+            unit_claims(&cx, table, made.unit, at, &mut out);
+        }
+    }
+    out
+}
+
+fn unit_claims(cx: &Cx<'_>, table: &Table, unit: &Unit, at: usize, out: &mut Vec<Claim>) {
+    for (name, key, node) in table.iter() {
+        let Some(claim) = node.as_table() else { continue };
+        if select::selects(claim, unit) == Some(false) {
+            continue;
+        }
+        let span = claim.get("value").map_or(key, |value| value.span);
+        turns(cx, claim, &mut |cx| {
+            let ranges = ranges(cx, claim.get("value"));
+            if !ranges.is_empty() {
+                out.push(Claim {
+                    unit: at,
+                    name: unit.name.to_string(),
+                    port: PortClaim {
+                        name: name.to_owned(),
+                        ranges,
+                        on: places(cx, claim),
+                        span: Some(span),
+                    },
+                    knob: claim.get("value").and_then(|value| knob(value, unit)),
+                });
+            }
+        });
+    }
+}
+
+/// Calls `turn` once, or once for each element of `each`, where `when` holds.
+fn turns(cx: &Cx<'_>, table: &Table, turn: &mut dyn FnMut(&Cx<'_>)) {
+    let mut conditional = |cx: &Cx<'_>| {
+        if table.get("when").is_none_or(|when| cx.holds(when) == Some(true)) {
+            turn(cx);
+        }
+    };
+    match table.get("each") {
+        Some(each) => {
+            cx.each(each, &mut conditional);
+        }
+        None => conditional(cx),
+    }
+}
+
+fn places(cx: &Cx<'_>, table: &Table) -> Vec<String> {
+    let Some(node) = table.get("on") else { return vec!["host".into()] };
+    let items = match &node.item {
+        Item::Array(items) => render::elements(cx, items),
+        _ => render::elements(cx, std::slice::from_ref(node)),
+    };
+    items.iter().filter_map(super::read::plain_text).collect()
+}
+
+/// The ports of a value: a number, words, or a list of both. Nothing, `""`, 0 and `auto` claim nothing.
+fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
+    let Some(node) = node else { return Vec::new() };
+    let items = match &node.item {
+        Item::Array(items) => render::elements(cx, items),
+        _ => render::elements(cx, std::slice::from_ref(node)),
+    };
+    items.iter().flat_map(|item| item_ranges(cx, item)).collect()
+}
+
+fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
+    let text = match &item.item {
+        Out::Unknown => return Vec::new(),
+        _ => super::read::plain_text(item).unwrap_or_default(),
+    };
+    if matches!(text.trim(), "" | "0") {
+        return Vec::new();
+    }
+    match PortRange::parse(&text) {
+        Ok(range) => range.ranges().iter().map(|range| (*range.start(), *range.end())).collect(),
+        Err(message) => {
+            cx.error(Code::WrongValue, message, item.span);
+            Vec::new()
+        }
+    }
+}
+
+/// The first parameter that a value reads: `port` of `[set.pool]`.
+fn knob(node: &Node, unit: &Unit) -> Option<String> {
+    let texts: Vec<&str> = match &node.item {
+        Item::Str(text) => vec![text],
+        Item::Array(items) => items.iter().filter_map(Node::as_str).collect(),
+        _ => return None,
+    };
+    let reads =
+        texts.into_iter().filter_map(|text| Template::parse(text).ok()).flat_map(|template| template.reads());
+    let read = reads
+        .into_iter()
+        .find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
+    Some(match read.root.as_str() {
+        "env" => format!("the variable `{}` of `{}`", read.member, unit.name),
+        "param" => format!("`{}` in `[set.{}]`", read.member, set_name(unit)),
+        settings => format!("`{}` in `[set.{settings}]`", read.member),
+    })
+}
+
+fn set_name(unit: &Unit) -> String {
+    if unit.name.contains('@') { format!("{:?}", unit.name) } else { unit.name.to_string() }
+}
+
+/// What the profile reserves.
+pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
+    let Some(profile) = &world.graph.profile else { return Vec::new() };
+    let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
+    let env = base_env(world);
+    let site = Site { world, owner: Owner::Profile, unit: None, env: &env };
+    let Some(scope) = site.scope() else { return Vec::new() };
+    let cx = Cx::new(&scope, &site, diagnostics);
+    let mut out = Vec::new();
+    for (name, key, node) in table.iter() {
+        let Some(reserve) = node.as_table() else { continue };
+        turns(&cx, reserve, &mut |cx| {
+            let ranges = ranges(cx, reserve.get("value"));
+            let owner = reserve.get("owner").and_then(|owner| render::node(cx, owner));
+            let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
+            if !ranges.is_empty() {
+                let on = places(cx, reserve);
+                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner };
+                out.push(Reserved { reserve, span: key });
+            }
+        });
+    }
+    out
+}
+
+/// Claims that share a port and a place, and claims of reserved ports.
+pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for (at, one) in claims.iter().enumerate() {
+        for other in claims.iter().skip(at + 1) {
+            let same = one.unit == other.unit && one.port.name == other.port.name;
+            if same || may_not_meet(graph, one, other) {
+                continue;
+            }
+            let place = one.port.on.iter().find(|place| other.port.on.contains(place));
+            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &other.port.ranges)) {
+                out.push(clash(one, other, place, port));
+            }
+        }
+        for reserve in reserves {
+            let place = one.port.on.iter().find(|place| reserve.reserve.on.contains(place));
+            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.reserve.ranges)) {
+                out.push(reserved(one, reserve, place, port));
+            }
+        }
+    }
+    out
+}
+
+/// Units that conflict are never up together.
+fn may_not_meet(graph: &UnitGraph, one: &Claim, other: &Claim) -> bool {
+    let names = |unit: &str, name: &str| {
+        graph.units.get(unit).is_some_and(|unit| unit.conflicts.iter().any(|(known, _)| **known == *name))
+    };
+    names(&one.name, &other.name) || names(&other.name, &one.name)
+}
+
+/// The lowest port that both have.
+fn overlap(one: &[(u16, u16)], other: &[(u16, u16)]) -> Option<u16> {
+    let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a.0.max(b.0), a.1.min(b.1))));
+    pairs.filter(|(low, high)| low <= high).map(|(low, _)| low).min()
+}
+
+fn clash(one: &Claim, other: &Claim, place: &str, port: u16) -> Diagnostic {
+    let message = format!(
+        "port {port} on `{place}` is claimed twice: `{}` of `{}` and `{}` of `{}`",
+        one.port.name, one.name, other.port.name, other.name
+    );
+    let mut diagnostic = Diagnostic::error(Code::PortClash, message);
+    for claim in [one, other] {
+        if let Some(span) = claim.port.span {
+            diagnostic = diagnostic.at(
+                span,
+                format!("`{}` of `{}`: {}", claim.port.name, claim.name, words(&claim.port.ranges)),
+            );
+        }
+    }
+    let knobs: Vec<&str> = [one, other].iter().filter_map(|claim| claim.knob.as_deref()).collect();
+    match knobs.as_slice() {
+        [] => diagnostic.with_help("change one of the two values"),
+        [knob] => diagnostic.with_help(format!("change {knob}")),
+        [a, b, ..] if a == b => diagnostic.with_help(format!("change {a}")),
+        [a, b, ..] => diagnostic.with_help(format!("change {a} or {b}")),
+    }
+}
+
+fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16) -> Diagnostic {
+    let message = format!(
+        "port {port} on `{place}` belongs to {}, and `{}` of `{}` claims it",
+        reserve.reserve.owner, claim.port.name, claim.name
+    );
+    let mut diagnostic = Diagnostic::warning(Code::PortReserved, message);
+    if let Some(span) = claim.port.span {
+        diagnostic = diagnostic.at(span, words(&claim.port.ranges));
+    }
+    diagnostic = diagnostic.context(reserve.span, words(&reserve.reserve.ranges));
+    match &claim.knob {
+        Some(knob) => diagnostic.with_help(format!("change {knob}")),
+        None => diagnostic,
+    }
+}
+
+/// `8080, 9000-9003`.
+pub(super) fn words(ranges: &[(u16, u16)]) -> String {
+    let one = |(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+    ranges.iter().map(one).collect::<Vec<_>>().join(", ")
+}

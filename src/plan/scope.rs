@@ -1,0 +1,135 @@
+//! Whose names an expression sees, and what reading them left behind.
+//!
+//! The names themselves are the graph's ([`UnitGraph::scope`]); here they are tied to the environment of the unit
+//! that is being planned, and every read of something secret or unknown is noticed.
+
+use super::env::state::EnvState;
+use super::inputs::Inputs;
+use crate::config::tree::{Item, Node};
+use crate::expr::{Read, Template, Value};
+use crate::resolve::{EnvSource, Owner, Param, Unit, UnitGraph, UnitScope};
+use indexmap::IndexMap;
+use std::cell::{Ref, RefCell, RefMut};
+
+/// The graph and everything given beside it.
+#[derive(Clone, Copy)]
+pub(super) struct World<'a> {
+    /// The merged units.
+    pub graph: &'a UnitGraph,
+    /// The rest.
+    pub inputs: &'a Inputs<'a>,
+}
+
+/// The environment of a unit while expressions look at it.
+pub(super) struct LiveEnv {
+    state: RefCell<EnvState>,
+    /// Variables that were read and are not known in this run, since they were last taken.
+    unknown: RefCell<Vec<String>>,
+}
+
+impl LiveEnv {
+    /// An environment that starts as `state`.
+    pub fn new(state: EnvState) -> Self {
+        Self { state: RefCell::new(state), unknown: RefCell::default() }
+    }
+
+    /// To look at it.
+    pub fn borrow(&self) -> Ref<'_, EnvState> {
+        self.state.borrow()
+    }
+
+    /// To change it.
+    pub fn borrow_mut(&self) -> RefMut<'_, EnvState> {
+        self.state.borrow_mut()
+    }
+
+    /// The unknown variables that were read since the last call.
+    pub fn take_unknown(&self) -> Vec<String> {
+        self.unknown.take()
+    }
+}
+
+impl EnvSource for LiveEnv {
+    fn get(&self, name: &str) -> Value {
+        let value = self.state.borrow().value(name);
+        if value == Value::Unknown {
+            self.unknown.borrow_mut().push(name.to_owned());
+        }
+        value
+    }
+}
+
+/// A place in a file, for a unit.
+pub(super) struct Site<'a> {
+    /// The graph and the inputs.
+    pub world: World<'a>,
+    /// The file.
+    pub owner: Owner,
+    /// The unit; none for what is about no unit (a requirement of a settings unit).
+    pub unit: Option<&'a Unit>,
+    /// Its environment so far. What is about no unit sees what parameters see.
+    pub env: &'a LiveEnv,
+}
+
+/// How deep `data` that names other `data` is followed.
+const MAX_DEPTH: u32 = 8;
+
+impl<'a> Site<'a> {
+    /// A place in the unit's own file.
+    pub fn own(world: World<'a>, unit: &'a Unit, env: &'a LiveEnv) -> Self {
+        Self { world, owner: Owner::Unit(unit.name.clone()), unit: Some(unit), env }
+    }
+
+    /// A place in the profile.
+    pub fn profile(world: World<'a>, unit: &'a Unit, env: &'a LiveEnv) -> Self {
+        Self { world, owner: Owner::Profile, unit: Some(unit), env }
+    }
+
+    /// The names of the place; `None` if the graph does not know the unit.
+    pub fn scope(&'a self) -> Option<UnitScope<'a>> {
+        match self.unit {
+            Some(unit) => self.world.graph.scope(&self.owner, Some(&unit.name), Some(self.env)),
+            None => self.world.graph.scope(&self.owner, None, None),
+        }
+    }
+
+    fn params(&self) -> Option<&IndexMap<String, Param>> {
+        match &self.owner {
+            Owner::Unit(name) => self.world.graph.units.get(name).map(|unit| &unit.params),
+            Owner::Profile => self.world.graph.profile.as_ref().map(|profile| &profile.params),
+        }
+    }
+
+    /// Whether one of these reads is of a secret.
+    pub fn is_secret(&self, reads: &[Read]) -> bool {
+        self.reads_secret(reads, MAX_DEPTH)
+    }
+
+    fn reads_secret(&self, reads: &[Read], depth: u32) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let secret = |params: Option<&IndexMap<String, Param>>, name: &str| {
+            params.and_then(|params| params.get(name)).is_some_and(|param| param.secret)
+        };
+        reads.iter().any(|read| match read.root.as_str() {
+            "env" => self.env.borrow().is_secret(&read.member),
+            "param" => secret(self.params(), &read.member),
+            "data" => {
+                let data = self.unit.and_then(|unit| unit.tree.get("data")?.as_table()?.get(&read.member));
+                data.is_some_and(|data| self.holds_secret(data, depth))
+            }
+            settings => secret(self.world.graph.units.get(settings).map(|unit| &unit.params), &read.member),
+        })
+    }
+
+    /// Whether some template in a tree reads a secret.
+    fn holds_secret(&self, node: &Node, depth: u32) -> bool {
+        match &node.item {
+            Item::Str(text) => {
+                Template::parse(text).is_ok_and(|template| self.reads_secret(&template.reads(), depth))
+            }
+            Item::Array(items) => items.iter().any(|item| self.holds_secret(item, depth)),
+            Item::Table(table) => table.iter().any(|(_, _, node)| self.holds_secret(node, depth)),
+            Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => false,
+        }
+    }
+}

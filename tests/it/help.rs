@@ -1,0 +1,66 @@
+//! `--help` of every verb as it was last read and found right: `tests/golden/help/VERB.txt`.
+//!
+//! After a change on purpose: `SNAPSHOTS=overwrite cargo test --test it help`, then read the difference.
+
+use crate::env::TestEnv;
+use snapbox::Data;
+use std::path::Path;
+
+/// Every verb, and those below them.
+const VERBS: &[&str] = &[
+    "",
+    "run",
+    "check",
+    "plan",
+    "cat",
+    "env",
+    "explain",
+    "status",
+    "start",
+    "stop",
+    "restart",
+    "kill",
+    "logs",
+    "events",
+    "wait",
+    "probe",
+    "why",
+    "shutdown",
+    "facts",
+    "profile",
+    "profile list",
+    "profile show",
+    "profile detect",
+    "exit-codes",
+    "completions",
+    "man",
+];
+
+#[test]
+fn every_verb_has_the_help_that_was_read() {
+    let env = TestEnv::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/help");
+    for verb in VERBS {
+        let mut args: Vec<&str> = verb.split_whitespace().collect();
+        args.push("--help");
+        let answer = env.tenon(&args);
+        answer.code(0);
+        let name = if verb.is_empty() { "tenon".to_owned() } else { verb.replace(' ', "-") };
+        // Global options are the same everywhere: they are read once.
+        let text = match answer.stdout.split_once("\nGlobal options:\n") {
+            Some((own, _)) if !verb.is_empty() => own,
+            Some(_) | None => &answer.stdout,
+        };
+        let expected = Data::read_from(&folder.join(format!("{name}.txt")), None);
+        snapbox::Assert::new().action_env("SNAPSHOTS").eq(text, expected);
+    }
+}
+
+#[test]
+fn the_list_above_names_every_verb() {
+    let answer = TestEnv::new().tenon(&["--help"]);
+    let verbs = answer.stdout.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    for verb in verbs.lines().filter_map(|line| line.split_whitespace().next()) {
+        assert!(VERBS.contains(&verb), "{verb}");
+    }
+}
