@@ -1,9 +1,8 @@
 //! Texts → trees by name: every file parsed and checked by itself, nothing merged yet but the node file.
 
 use crate::config::keys::FileKind;
-use crate::config::merge::{finish, merge};
-use crate::config::parse;
 use crate::config::tree::{Layer, Node};
+use crate::config::{self, finish, merge};
 use crate::diagnostic::{Diagnostic, FileId, SourceMap, Span};
 use crate::load::{File, FileSet, Named};
 use indexmap::IndexMap;
@@ -28,6 +27,11 @@ impl Definition {
     /// Whether it is more than drop-ins.
     pub fn has_file(&self) -> bool {
         self.file.is_some() || self.masked
+    }
+
+    /// Its file is there and could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.file.is_none() && !self.masked && self.drop_ins.is_empty()
     }
 
     /// Its file and drop-ins, low to high.
@@ -74,9 +78,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn tree(&mut self, file: &File, kind: FileKind, layer: Layer) -> Node {
-        let (tree, problems) = parse(self.sources.text(file.id), file.id, layer);
+        let (tree, problems) = config::read(kind, file.id, layer, self.sources);
         self.diagnostics.extend(problems);
-        self.diagnostics.extend(check_file(kind, &tree, self.sources));
         tree
     }
 
@@ -104,9 +107,4 @@ impl Reader<'_> {
         }
         definitions
     }
-}
-
-/// The check of one file against the table of keys.
-fn check_file(_kind: FileKind, _tree: &Node, _sources: &SourceMap) -> Vec<Diagnostic> {
-    Vec::new()
 }

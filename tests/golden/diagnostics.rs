@@ -7,16 +7,20 @@
 //! - `expected.txt`: the whole text. `TENON_BLESS=1 cargo test --test golden` writes it anew, to be read before it is
 //!   committed.
 //! - `expected.json`, only where it is there: the same for programs.
+//! - `options.txt`, only where it is there: options of the command line and what is known of the machine, a line each:
+//!   `profile NAME`, `role NAME`, `set UNIT.PARAM=VALUE`, `unit NAME`, `environment NAME=VALUE …`, `facts TOML`.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
-use std::collections::{BTreeMap, BTreeSet};
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its fixtures fails")]
+
+use indexmap::IndexMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon::config::keys::FileKind;
-use tenon::config::tree::{Layer, Node};
-use tenon::config::{self, schema};
 use tenon::diagnostic::{Code, Diagnostic, SourceMap, human, in_order, json};
-use tenon::load::{File, Named, SearchPath, load};
+use tenon::facts::Facts;
+use tenon::load::{SearchPath, load};
+use tenon::resolve::{Inputs, Options, resolve};
 
 const CASES: &str = "tests/golden/diagnostics";
 
@@ -24,108 +28,36 @@ const CASES: &str = "tests/golden/diagnostics";
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::FileTooLarge, "load: a file of a megabyte is no fixture"),
     (Code::TooManyFiles, "load: nor are ten thousand files"),
-    (Code::UnknownName, "names are checked where units are resolved"),
-    (Code::UnknownFunction, "as above"),
-    (Code::ExpressionArguments, "as above"),
-    (Code::ExpressionType, "evaluation"),
-    (Code::NothingHere, "evaluation"),
-    (Code::ExpressionLimit, "evaluation"),
-    (Code::ParameterDeclaration, "resolve: needs more than one file by itself"),
-    (Code::ParameterCycle, "resolve: needs more than one file by itself"),
-    (Code::ParameterMissing, "resolve: needs more than one file by itself"),
-    (Code::InvalidValue, "resolve: needs more than one file by itself"),
-    (Code::UnknownParameter, "resolve: needs more than one file by itself"),
-    (Code::UnknownUnit, "resolve: needs more than one file by itself"),
-    (Code::UnknownProfile, "resolve: needs more than one file by itself"),
-    (Code::ProfileFallback, "resolve: needs more than one file by itself"),
-    (Code::AmbiguousProfile, "resolve: needs more than one file by itself"),
-    (Code::UnknownRole, "resolve: needs more than one file by itself"),
-    (Code::ExtendsCycle, "resolve: needs more than one file by itself"),
-    (Code::NotRunnable, "resolve: needs more than one file by itself"),
-    (Code::DependencyCycle, "resolve: needs more than one file by itself"),
-    (Code::EmptySelector, "resolve: needs more than one file by itself"),
-    (Code::UnmetNeed, "resolve: needs more than one file by itself"),
-    (Code::NotProvided, "resolve: needs more than one file by itself"),
-    (Code::UnprovableReady, "resolve: needs more than one file by itself"),
-    (Code::Conflict, "resolve: needs more than one file by itself"),
-    (Code::BadInstances, "resolve: needs more than one file by itself"),
-    (Code::BadSet, "resolve: needs more than one file by itself"),
-    (Code::SecretInArguments, "resolve: needs more than one file by itself"),
-    (Code::WrongValue, "plan: final values"),
-    (Code::EnvironmentRead, "plan: final values"),
-    (Code::EnvFile, "plan: final values"),
-    (Code::RuleMissing, "plan: final values"),
-    (Code::NotJson, "plan: final values"),
-    (Code::Requirement, "plan: final values"),
-    (Code::PortClash, "plan: final values"),
-    (Code::PortReserved, "plan: final values"),
-    (Code::StopBudget, "plan: final values"),
-    (Code::UnstableFile, "plan: final values"),
 ];
 
-/// Everything that is wrong with the files of a search path, in order.
-fn check_folder(folders: Vec<PathBuf>, sources: &mut SourceMap) -> Vec<Diagnostic> {
-    let (set, mut diagnostics) = load(&SearchPath { folders, named: true }, sources);
-    let mut reader = Reader { sources, diagnostics: Vec::new() };
-    let node = reader.layers(FileKind::Node, &set.node);
-    let units = reader.all(FileKind::Unit, &set.units);
-    let profiles = reader.all(FileKind::Profile, &set.profiles);
-    reader.complete(FileKind::Node, node);
-    for (kind, files) in [(FileKind::Unit, &units), (FileKind::Profile, &profiles)] {
-        for name in files.keys() {
-            let layers = reader.with_bases(files, name, 0);
-            reader.complete(kind, layers);
+/// Everything that is wrong with the files of a search path, in order. Nothing is known of the environment and the
+/// machine, unless the case's options say something of them.
+fn check_folder(folders: Vec<PathBuf>, options: &str, sources: &mut SourceMap) -> Vec<Diagnostic> {
+    let (files, mut diagnostics) = load(&SearchPath { folders, named: true }, sources);
+    let mut chosen = Options::default();
+    let (mut environment, mut facts) = (None, None);
+    for line in options.lines() {
+        match line.split_once(' ') {
+            Some(("profile", name)) => chosen.profile = Some(name.to_owned()),
+            Some(("role", name)) => chosen.role = Some(name.to_owned()),
+            Some(("set", text)) => chosen.sets.push(text.to_owned()),
+            Some(("unit", name)) => chosen.units.push(name.to_owned()),
+            Some(("environment", text)) => {
+                let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+                environment = Some(
+                    pairs
+                        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                        .collect::<IndexMap<_, _>>(),
+                );
+            }
+            Some(("facts", text)) => facts = Some(Facts::from_text(text).unwrap()),
+            _ => panic!("unknown option `{line}`"),
         }
     }
-    diagnostics.append(&mut reader.diagnostics);
+    let inputs =
+        Inputs { files: &files, options: chosen, environment: environment.as_ref(), facts: facts.as_ref() };
+    diagnostics.extend(resolve(&inputs, sources).1);
     in_order(diagnostics)
-}
-
-struct Reader<'a> {
-    sources: &'a SourceMap,
-    diagnostics: Vec<Diagnostic>,
-}
-
-impl Reader<'_> {
-    fn layers(&mut self, kind: FileKind, files: &[File]) -> Vec<Node> {
-        let layer = |index| if index == 0 { Layer::File } else { Layer::DropIn };
-        let read = files
-            .iter()
-            .enumerate()
-            .map(|(index, file)| config::read(kind, file.id, layer(index), self.sources));
-        let (nodes, diagnostics): (Vec<_>, Vec<_>) = read.unzip();
-        self.diagnostics.extend(diagnostics.into_iter().flatten());
-        nodes
-    }
-
-    fn all(&mut self, kind: FileKind, named: &BTreeMap<String, Named>) -> BTreeMap<String, Vec<Node>> {
-        named
-            .iter()
-            .map(|(name, named)| {
-                let files: Vec<File> = named.file.iter().chain(&named.drop_ins).cloned().collect();
-                (name.clone(), self.layers(kind, &files))
-            })
-            .collect()
-    }
-
-    /// The layers of a file, those of what it extends first.
-    fn with_bases(&self, files: &BTreeMap<String, Vec<Node>>, name: &str, depth: u8) -> Vec<Node> {
-        let own = files.get(name).cloned().unwrap_or_default();
-        let base = own.iter().find_map(|node| node.get("extends")?.as_str());
-        let mut layers = match base {
-            Some(base) if depth < 8 => self.with_bases(files, base, depth + 1),
-            _ => Vec::new(),
-        };
-        layers.extend(own);
-        layers
-    }
-
-    fn complete(&mut self, kind: FileKind, layers: Vec<Node>) {
-        if let Some((node, diagnostics)) = config::merge_all(layers) {
-            self.diagnostics.extend(diagnostics);
-            self.diagnostics.extend(schema::complete(kind, &node, self.sources));
-        }
-    }
 }
 
 struct Case {
@@ -152,7 +84,8 @@ impl Case {
             Err(_) => vec![self.folder.clone()],
         };
         let mut sources = SourceMap::default();
-        let diagnostics = check_folder(dirs, &mut sources);
+        let options = fs::read_to_string(self.file("options.txt")).unwrap_or_default();
+        let diagnostics = check_folder(dirs, &options, &mut sources);
         let prefix = format!("{}/", self.folder.display());
         let text = human(&diagnostics, &sources, false);
         let programs = serde_json::to_string_pretty(&json(&diagnostics, &sources)).unwrap() + "\n";
@@ -198,7 +131,7 @@ fn every_case_says_what_it_must() {
 #[test]
 fn what_is_right_is_accepted() {
     let mut sources = SourceMap::default();
-    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], &mut sources);
+    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], "", &mut sources);
     assert_eq!(human(&diagnostics, &sources, false), "");
 }
 

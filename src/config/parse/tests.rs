@@ -174,18 +174,22 @@ fn key_paths() {
     assert_eq!(key_path("a = 1\nb"), None);
 }
 
+fn walk(node: &Node, text: &str) {
+    assert!(text.get(node.span.range()).is_some());
+    match &node.item {
+        Item::Table(table) => table.iter().for_each(|(_, key, node)| {
+            assert!(text.get(key.range()).is_some());
+            walk(node, text);
+        }),
+        Item::Array(items) => items.iter().for_each(|item| walk(item, text)),
+        _ => {}
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn never_panics_and_spans_are_in_the_text(text in "([a-c]|\\[|\\]|\\{|\\}|=|\"|'|\\\\|\n|,|\\.|:|0|-|#|é|\\$| |\\+){0,40}") {
         let (node, diagnostics) = read(&text);
-        fn walk(node: &Node, text: &str) {
-            assert!(text.get(node.span.range()).is_some());
-            match &node.item {
-                Item::Table(table) => table.iter().for_each(|(_, key, node)| { assert!(text.get(key.range()).is_some()); walk(node, text); }),
-                Item::Array(items) => items.iter().for_each(|item| walk(item, text)),
-                _ => {}
-            }
-        }
         walk(&node, &text);
         for diagnostic in &diagnostics {
             for label in &diagnostic.labels {

@@ -167,7 +167,7 @@ fn elsewhere(at: &At, name: &str) -> Vec<&'static str> {
 }
 
 fn foreign(at: &At, name: &str, span: Span, node: &Node) -> Option<Diagnostic> {
-    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_lowercase();
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let (_, section, key) = FOREIGN.iter().find(|(theirs, _, _)| theirs.replace('_', "") == plain)?;
     let known =
         keys::find(at.kind, section, key).is_some() || keys::child_section(at.kind, section, key).is_some();
