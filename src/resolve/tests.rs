@@ -99,7 +99,7 @@ impl Run {
                     (edge.keep_on_stop, "keep"),
                 ] {
                     if flag {
-                        words.push_str(&format!(" {word}"));
+                        words = format!("{words} {word}");
                     }
                 }
                 lines.push(words);
@@ -959,4 +959,91 @@ fn check_refuses_nothing_that_a_real_node_might_accept() {
            needs pool (provided) -> near Spawned
            needs side: `side` is not placed here: it is for other, not r",
     );
+}
+
+#[test]
+fn check_can_say_what_it_does_not_know_of_the_environment() {
+    let run = run(
+        "--- units/s.toml\nkind = 'settings'\nparam.host = { type = 'string', default = '{{ env.HOST }}' }
+         --- units/a.toml\ncommand = ['a', '{{ env.PORT }}', '{{ env.SET }}', '{{ env.OWN }}']\nuses = ['s']\nenv.OWN = '1'
+         --- units/b.toml\ncommand = '{{ env.OTHER }}'
+         --- tenon.toml\nrun = ['a']\nenv.SET = 'x'",
+        &["check"],
+    );
+    let asked: Vec<(&str, String)> = run
+        .graph
+        .asks_environment
+        .iter()
+        .map(|(name, span)| (name.as_str(), run.sources.place(*span)))
+        .collect();
+    assert_eq!(asked, [("PORT", "units/a.toml:1".to_owned()), ("HOST", "units/s.toml:2".to_owned())]);
+}
+
+#[test]
+fn what_only_unread_values_lack_refuses_nothing() {
+    // The address is required only where somebody reads it.
+    let files = |argument: &str| {
+        format!(
+            "--- units/s.toml\nkind = 'settings'
+             param.host = {{ type = 'string', default = \"{{{{ env.HOST | required('set HOST') }}}}\" }}
+             --- units/a.toml\ncommand = ['a', '{argument}']\nuses = ['s']"
+        )
+    };
+    assert_eq!(run(&files("x"), &[]).problems(), "");
+    assert!(run(&files("{{ s.host }}"), &[]).problems().contains("set HOST"));
+    assert_eq!(run(&files("{{ s.host }}"), &["check"]).problems(), "");
+}
+
+#[test]
+fn requirements_concern_the_units_they_select() {
+    let run = run(
+        "--- units/s.toml\nkind = 'settings'\nrequire.one.test = 'true'
+         --- units/a.toml\ncommand = 'a'\nuses = ['s']\nlabels = ['x']\nrequire.own.test = 'true'
+         require.all = { same = 'env.SEED', labels = ['x'], level = 'warning' }
+         require.none = { test = 'true', labels = ['nobody'] }
+         --- units/b.toml\ncommand = 'b'\nlabels = ['x']
+         --- units/c.toml\ncommand = 'c'\nwhen = 'false'\nrequire.never.test = 'false'",
+        &[],
+    );
+    assert_eq!(run.problems(), "");
+    let shown: Vec<String> = run
+        .graph
+        .requires
+        .iter()
+        .map(|require| {
+            let subjects: Vec<&str> = require.subjects.iter().map(|name| &**name).collect();
+            format!("{} {:?} {}", require.name, require.level, subjects.join(","))
+        })
+        .collect();
+    assert_eq!(shown, ["own Error a", "all Warning a,b", "one Error "]);
+}
+
+#[test]
+fn a_scope_reads_the_environment_it_is_given() {
+    struct Given;
+    impl EnvSource for Given {
+        fn get(&self, name: &str) -> Value {
+            if name == "DIR" { Value::Str("/given".into()) } else { Value::Nothing }
+        }
+    }
+    let run = run(
+        "--- units/a@.toml\ncommand = 'a'\nlabels = ['x']\ndevices.ids = ['{{ unit.index + 4 }}']
+         file.conf.path = '{{ env.DIR }}/{{ unit.name }}.json'
+         data.kv = { n = '{{ unit.index }}' }
+         --- profiles/p.toml\nparam.link = { type = 'string', default = 'roce' }
+         --- tenon.toml\ninstances.a = 2\nprofile = 'p'",
+        &[],
+    );
+    assert_eq!(run.problems(), "");
+    let scope = run.graph.unit_scope("a@1", Some(&Given)).unwrap();
+    let value = |text: &str| values::words(&crate::expr::Expr::parse(text).unwrap().eval(&scope).unwrap());
+    assert_eq!(value("file.conf"), "\"/given/a@1.json\"");
+    assert_eq!(value("unit.devices"), "[5]");
+    assert_eq!(value("data.kv"), "{ n = 1 }");
+    assert_eq!(value("dirs.unit"), "\"/run/tenon/units/a@1\"");
+    assert_eq!(value("unit.labels"), "[\"x\"]");
+    assert_eq!(value("node.profile"), "\"p\"");
+    let scope = run.graph.scope(&Owner::Profile, Some("a@0"), Some(&Given)).unwrap();
+    let value = |text: &str| values::words(&crate::expr::Expr::parse(text).unwrap().eval(&scope).unwrap());
+    assert_eq!(value("param.link ~ unit.name"), "\"rocea@0\"");
 }

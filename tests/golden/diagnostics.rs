@@ -156,9 +156,11 @@ fn every_case_says_what_it_must() {
 /// The examples of the product's description, with every section there is.
 #[test]
 fn what_is_right_is_accepted() {
-    let mut sources = SourceMap::default();
-    let diagnostics = check_folder(vec!["tests/golden/accepted".into()], "", &mut sources);
-    assert_eq!(human(&diagnostics, &sources, false), "");
+    for options in ["", "unit example", "profile a2", "unit example\nprofile 800I-A2\nrole decode"] {
+        let mut sources = SourceMap::default();
+        let diagnostics = check_folder(vec!["tests/golden/accepted".into()], options, &mut sources);
+        assert_eq!(human(&diagnostics, &sources, false), "", "{options}");
+    }
 }
 
 #[test]
