@@ -11,6 +11,8 @@
 //!   `profile NAME`, `role NAME`, `set UNIT.PARAM=VALUE`, `unit NAME`, `environment NAME=VALUE …`, `facts TOML`.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its fixtures fails")]
+
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
