@@ -33,7 +33,7 @@ fn check_help(source: &str, expected: &str) {
 #[test]
 fn what_is_right_has_no_problems() {
     for source in [
-        "param.mode == 'standalone' and pool.size is defined",
+        "param.mode == 'standalone' and shared.size is defined",
         "env.ANYTHING | nonempty | default('1') | bool",
         "first(env.A, env.B, fact.net.address)",
         "script('context.py')",
@@ -58,11 +58,11 @@ fn unknown_names() {
     check("param.mode == standalone", &["unknown name `standalone` @ standalone -> 'standalone'"]);
     check("nowhere.x", &["unknown name `nowhere` @ nowhere"]);
     check_help("param.prot", "did you mean `param.port`?");
-    check_help("pool.zzz", "`pool` has `protocol`, `size`");
-    check_help("nowhere.x", "names here are `env`, `fact`, `pool`, `param`, `unit`");
+    check_help("shared.zzz", "`shared` has `protocol`, `size`");
+    check_help("nowhere.x", "names here are `env`, `fact`, `param`, `shared`, `unit`");
     check_help(
         "standalone",
-        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `pool`, `param`, `unit`",
+        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `param`, `shared`, `unit`",
     );
 }
 
