@@ -1,1 +1,2 @@
-# stands for the shipped one
+#!/usr/bin/env python3
+"""Stands for the real one."""
