@@ -39,10 +39,10 @@ impl Graph {
         let mut graph = Self {
             edges,
             dependents,
+            conflicts: conflicts(plan, &members),
             members,
             stop_after,
             before_data,
-            conflicts: conflicts(plan),
             watchers: Vec::new(),
         };
         graph.watchers = graph.who_watches();
@@ -202,13 +202,15 @@ fn expanded_edges(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> V
     edges
 }
 
-fn conflicts(plan: &PlanPolicy) -> Vec<Vec<UnitId>> {
+fn conflicts(plan: &PlanPolicy, members: &[Vec<UnitId>]) -> Vec<Vec<UnitId>> {
     let mut mutual = vec![BTreeSet::new(); plan.units.len()];
     for (place, policy) in plan.units.iter().enumerate() {
-        for other in &policy.conflicts {
-            if plan.get(*other).is_some() && *other != id(place) {
-                mutual[place].insert(*other);
-                mutual[at(*other)].insert(id(place));
+        let own = flat(plan, members, id(place));
+        let others = policy.conflicts.iter().flat_map(|other| flat(plan, members, *other));
+        for (other, unit) in others.flat_map(|other| own.iter().map(move |unit| (other, *unit))) {
+            if other != unit {
+                mutual[at(unit)].insert(other);
+                mutual[at(other)].insert(unit);
             }
         }
     }
