@@ -121,13 +121,18 @@ impl Graph {
         found.split_off(own)
     }
 
+    /// A need without an order depends on whether anybody behind the other unit has fallen; all else on the others
+    /// themselves.
     fn who_watches(&self) -> Vec<Vec<UnitId>> {
         let mut watchers = vec![BTreeSet::new(); self.edges.len()];
         for unit in (0..self.edges.len()).map(id) {
             let edges = self.edges(unit).iter().map(|edge| edge.to);
+            let unordered = self.edges(unit).iter().filter(|edge| !edge.orders_start).map(|edge| edge.to);
+            let behind = self.pulled_in(&unordered.collect::<Vec<_>>());
             let others =
                 [self.stop_after(unit), self.before_data(unit), self.conflicts(unit), self.members(unit)];
-            for watched in edges.chain(others.into_iter().flatten().copied()) {
+            let others = others.into_iter().flatten().copied();
+            for watched in edges.chain(others).chain(behind).filter(|watched| *watched != unit) {
                 watchers[at(watched)].insert(unit);
             }
         }

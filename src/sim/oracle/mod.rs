@@ -239,7 +239,8 @@ impl Oracle {
         coming.retain(|unit| {
             let seen = self.get(*unit);
             let done = seen.finished && self.is_task(*unit);
-            units.contains(unit) || (!done && (!seen.wanted || seen.never))
+            let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+            units.contains(unit) || (!done && !skipped && (!seen.wanted || seen.never))
         });
         for unit in &coming {
             let stopping = !self.get(*unit).wanted;
