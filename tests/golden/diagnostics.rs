@@ -11,14 +11,17 @@
 //!   `profile NAME`, `role NAME`, `set UNIT.PARAM=VALUE`, `unit NAME`, `environment NAME=VALUE …`, `facts TOML`.
 //! - `dirs.txt`, only where it is there: folders to give instead of the case itself, a line each.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its fixtures fails")]
+
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon::diagnostic::{Code, Diagnostic, SourceMap, human, in_order, json};
+use tenon::diagnostic::{Code, Diagnostic, SourceMap, has_errors, human, in_order, json};
 use tenon::facts::Facts;
 use tenon::load::{SearchPath, load};
-use tenon::resolve::{Inputs, Options, resolve};
+use tenon::plan::{self, EnvFileText};
+use tenon::resolve::{Dirs, Inputs, Options, UnitGraph, resolve};
 
 const CASES: &str = "tests/golden/diagnostics";
 
@@ -26,16 +29,6 @@ const CASES: &str = "tests/golden/diagnostics";
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::FileTooLarge, "load: a file of a megabyte is no fixture"),
     (Code::TooManyFiles, "load: nor are ten thousand files"),
-    (Code::WrongValue, "plan: said of final values, which this harness does not make"),
-    (Code::EnvironmentRead, "as above"),
-    (Code::EnvFile, "as above"),
-    (Code::RuleMissing, "as above"),
-    (Code::NotJson, "as above"),
-    (Code::Requirement, "as above"),
-    (Code::PortClash, "as above"),
-    (Code::PortReserved, "as above"),
-    (Code::StopBudget, "as above"),
-    (Code::UnstableFile, "as above"),
 ];
 
 /// Everything that is wrong with the files of a search path, in order. Nothing is known of the environment and the
@@ -64,8 +57,33 @@ fn check_folder(folders: Vec<PathBuf>, options: &str, sources: &mut SourceMap) -
     }
     let inputs =
         Inputs { files: &files, options: chosen, environment: environment.as_ref(), facts: facts.as_ref() };
-    diagnostics.extend(resolve(&inputs, sources).1);
+    let (graph, found) = resolve(&inputs, sources);
+    diagnostics.extend(found);
+    if !has_errors(&diagnostics) {
+        diagnostics.extend(final_values(&graph, environment.as_ref(), sources));
+    }
     in_order(diagnostics)
+}
+
+/// What the plan has to say; notes about the environment aside, which every file that reads it would give.
+fn final_values(
+    graph: &UnitGraph,
+    environment: Option<&IndexMap<String, String>>,
+    sources: &SourceMap,
+) -> Vec<Diagnostic> {
+    let environ: Option<Vec<(String, Vec<u8>)>> = environment
+        .map(|all| all.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes())).collect());
+    let inputs = plan::Inputs {
+        sources,
+        environ: environ.as_deref(),
+        env_file: &|path| match path {
+            "/etc/broken" => EnvFileText::Text("A=1\nno line\n".into()),
+            _ => EnvFileText::Absent,
+        },
+        dirs: &Dirs::default(),
+        container: false,
+    };
+    plan::build(graph, &inputs).1
 }
 
 struct Case {
