@@ -1,1 +1,1 @@
-# Only its name matters here.
+# stands for the shipped one
