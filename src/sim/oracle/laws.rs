@@ -105,9 +105,7 @@ impl Oracle {
             }
         }
         let conflict = self.ids().find(|other| {
-            let mutual = self.plan.units[unit.0 as usize].conflicts.contains(other)
-                || self.plan.units[other.0 as usize].conflicts.contains(&unit);
-            mutual && *other != unit && (self.get(*other).is_live() || self.get(*other).preparing)
+            (self.get(*other).is_live() || self.get(*other).preparing) && self.are_in_conflict(unit, *other)
         });
         conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
     }

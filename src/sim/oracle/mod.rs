@@ -236,22 +236,33 @@ impl Oracle {
             }
             next += 1;
         }
-        for unit in coming {
-            let seen = self.get(unit);
-            let done = seen.finished && self.is_task(unit);
-            if !units.contains(&unit) && (done || (seen.wanted && !seen.never)) {
-                continue;
-            }
-            let stopping = !seen.wanted;
-            self.named(unit, true, stopping);
-            for other in self.ids() {
-                let conflict = self.plan.units[unit.0 as usize].conflicts.contains(&other)
-                    || self.plan.units[other.0 as usize].conflicts.contains(&unit);
-                if conflict && replace && !self.is_at_rest(other) {
-                    self.named(other, false, true);
-                }
+        coming.retain(|unit| {
+            let seen = self.get(*unit);
+            let done = seen.finished && self.is_task(*unit);
+            let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+            units.contains(unit) || (!done && !skipped && (!seen.wanted || seen.never))
+        });
+        for unit in &coming {
+            let stopping = !self.get(*unit).wanted;
+            self.named(*unit, true, stopping);
+        }
+        for other in self.ids().filter(|other| replace && !coming.contains(other)) {
+            let in_the_way = coming.iter().any(|unit| self.are_in_conflict(*unit, other));
+            if in_the_way && !self.is_at_rest(other) {
+                self.named(other, false, true);
             }
         }
+    }
+
+    /// Whether two units may not be up together; a group stands for its members.
+    fn are_in_conflict(&self, one: UnitId, two: UnitId) -> bool {
+        let names = |from: UnitId, to: UnitId| {
+            self.ids().filter(|unit| members(&self.plan, *unit).contains(&from)).any(|unit| {
+                let conflicts = self.plan.units[unit.0 as usize].conflicts.iter();
+                conflicts.flat_map(|other| members(&self.plan, *other)).any(|other| other == to)
+            })
+        };
+        one != two && (names(one, two) || names(two, one))
     }
 
     /// Down, and not to come up by itself.

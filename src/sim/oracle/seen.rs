@@ -169,10 +169,11 @@ impl Oracle {
         }
         let ready_at = self.ready_since(unit);
         let task = self.is_task(unit);
+        let shutting = self.shutdown_at.is_some();
         let seen = self.get_mut(unit);
         seen.process = None;
         seen.traced = true;
-        let asked_to = seen.signalled_at.is_some() || seen.named || seen.dragged;
+        let asked_to = seen.signalled_at.is_some() || seen.named || seen.dragged || shutting;
         if phase == Phase::Main {
             seen.last_exit = Some(status);
         }
@@ -256,6 +257,9 @@ impl Oracle {
     /// Since when the unit has been ready, if it is.
     pub(super) fn ready_since(&self, unit: UnitId) -> Option<Time> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        if self.is_external(unit) && !seen.wanted {
+            return None;
+        }
         if self.is_external(unit) {
             return match policy.ready.by {
                 ReadyBy::Spawn => (seen.starts > 0).then_some(self.now),
@@ -298,10 +302,11 @@ impl Oracle {
             if self.ready_since(unit).is_some() {
                 self.get_mut(unit).settled = true;
             }
-            let late = self.is_external(unit) && self.is_late(unit) && self.get(unit).passed_at.is_none();
-            if late {
+            let external = self.is_external(unit);
+            let seen = self.get(unit);
+            if (external || seen.process.is_some()) && self.is_late(unit) && seen.passed_at.is_none() {
                 let seen = self.get_mut(unit);
-                seen.unreachable = true;
+                seen.unreachable |= external;
                 seen.settled = true;
                 seen.ended = true;
             }
