@@ -5,7 +5,8 @@
 
 use super::env::state::EnvState;
 use super::inputs::Inputs;
-use crate::config::tree::{Item, Node};
+use crate::config::tree::{Item, Layer, Node};
+use crate::diagnostic::Span;
 use crate::expr::{Read, Template, Value};
 use crate::resolve::{EnvSource, Owner, Param, Unit, UnitGraph, UnitScope};
 use indexmap::IndexMap;
@@ -87,6 +88,25 @@ impl<'a> Site<'a> {
             Owner::Unit(name) => self.world.graph.units.get(name).map(|unit| &unit.params),
             Owner::Profile => self.world.graph.profile.as_ref().map(|profile| &profile.params),
         }
+    }
+
+    /// Where the parameters that are read were set, if somebody set them: name and place.
+    pub fn set_at(&self, reads: &[Read]) -> Vec<(String, Span)> {
+        let mut places: Vec<(String, Span)> = Vec::new();
+        for read in reads {
+            let params = match read.root.as_str() {
+                "param" => self.params(),
+                settings => self.world.graph.units.get(settings).map(|unit| &unit.params),
+            };
+            let param = params.and_then(|params| params.get(&read.member));
+            if let Some(param) = param.filter(|param| param.layer != Layer::Default)
+                && let Some(span) = param.span
+                && !places.iter().any(|(_, known)| *known == span)
+            {
+                places.push((read.member.clone(), span));
+            }
+        }
+        places
     }
 
     /// Whether one of these reads is of a secret.
