@@ -11,8 +11,10 @@
 //! May import everything, of `linux` only `run`.
 
 mod args;
+mod cat_view;
 mod commands;
 mod error;
+mod here;
 mod output;
 mod pipeline;
 mod status_view;

@@ -1,10 +1,25 @@
-//! What every verb starts from: the global options, where things are on this machine, and — for verbs that read
-//! configuration — load → parse → resolve → plan in one place, with everything that is wrong said at once.
+//! load → parse → resolve → plan, in one place, for every verb that reads configuration; everything that is wrong is
+//! said at once.
 //!
-//! One of the named edge files: the environment is read here and nowhere else in `cli`.
+//! | verb | files | environment | facts | programs |
+//! | --- | --- | --- | --- | --- |
+//! | `check` | yes | no | no | no |
+//! | `plan`, `env`, `cat`, `facts`, `profile` | yes | yes | yes | no |
+//! | `run` | yes | yes | yes | those of facts |
 
 use super::args::Global;
+use super::error::{CliError, Kind};
+use super::here;
 use super::output::Output;
+use crate::config::tree::Node;
+use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json};
+use crate::facts::Facts;
+use crate::facts::read::Here;
+use crate::load::{self, FileSet};
+use crate::plan::policy::UnitId;
+use crate::plan::{self, EnvFileText, Plan};
+use crate::resolve::{self, Dirs, Options, Placement, Prepared, Unit, UnitGraph};
+use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 
 /// The global options and where the words go.
@@ -16,19 +31,277 @@ pub struct Context {
     pub output: Output,
 }
 
-/// A directory that systemd has made for us; of several, the first.
-fn systemd_dir(variable: &str) -> Option<PathBuf> {
-    let value = std::env::var_os(variable)?;
-    let first = value.to_str()?.split(':').next()?;
-    (!first.is_empty()).then(|| PathBuf::from(first))
+/// How much of this machine a verb may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// Nothing: the answer is the same on every machine.
+    Files,
+    /// Environment and facts; no program is run.
+    Machine,
+    /// Programs that facts name, too.
+    Programs,
 }
 
-/// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
-pub fn run_dir() -> PathBuf {
-    if let Some(dir) = systemd_dir("RUNTIME_DIRECTORY") {
-        return dir;
+/// Files as read, each by itself.
+pub struct Loaded {
+    /// All texts.
+    pub sources: SourceMap,
+    /// What was found.
+    pub files: FileSet,
+    /// Units named on the command line.
+    pub units: Vec<String>,
+    /// What is wrong so far.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Everything merged, selected and ordered.
+pub struct Resolved {
+    /// All texts.
+    pub sources: SourceMap,
+    /// What was found.
+    pub files: FileSet,
+    /// The units.
+    pub graph: UnitGraph,
+    /// The machine, if it was looked at.
+    pub facts: Option<Facts>,
+    /// Where things are.
+    pub dirs: Dirs,
+    /// What is wrong so far.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What would run.
+pub struct Planned {
+    /// What it is made of.
+    pub resolved: Resolved,
+    /// The plan.
+    pub plan: Plan,
+}
+
+impl Context {
+    /// Reads the files: the search path, or the one file that is named like a path.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] if a path stands beside other names.
+    pub fn load(&self, units: &[String]) -> Result<Loaded, CliError> {
+        let mut sources = SourceMap::default();
+        if let Some(name) = units.iter().find(|unit| is_file_name(unit)) {
+            return Err(CliError::new(Kind::Usage, format!("`{name}` is not the name of a unit"))
+                .hint(format!("to name a file, write `./{name}`; a unit's name has no `.toml`")));
+        }
+        let paths: Vec<&String> = units.iter().filter(|unit| unit.contains('/')).collect();
+        let (files, diagnostics, units) = match (paths.as_slice(), units) {
+            ([], _) => {
+                let path = here::search_path().or_dirs(&self.global.dir);
+                let (files, diagnostics) = load::load(&path, &mut sources);
+                (files, diagnostics, units.to_vec())
+            }
+            ([path], [_]) => {
+                let (files, diagnostics) = load::load_file(Path::new(path), &mut sources);
+                (files, diagnostics, Vec::new())
+            }
+            _ => {
+                return Err(CliError::new(Kind::Usage, "a file is run alone, without other units beside it")
+                    .hint("put the files into a folder `DIR/units` and use `--dir DIR`"));
+            }
+        };
+        Ok(Loaded { sources, files, units, diagnostics })
     }
-    let own = std::env::var_os("XDG_RUNTIME_DIR")
-        .filter(|dir| !dir.is_empty() && !nix::unistd::geteuid().is_root());
-    own.map_or_else(|| PathBuf::from("/run/tenon"), |dir| Path::new(&dir).join("tenon"))
+
+    /// Reads, merges, selects and orders.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`], and [`Kind::Failed`] if the file of `--facts` cannot be read.
+    pub fn resolve(&self, units: &[String], sees: Sees) -> Result<Resolved, CliError> {
+        let Loaded { mut sources, files, units, mut diagnostics } = self.load(units)?;
+        let prepared = resolve::prepare(&files, &sources);
+        let facts = self.facts(&prepared, sees)?;
+        let environment = (sees != Sees::Files).then(text_environment);
+        let dirs = if sees == Sees::Files { Dirs::default() } else { dirs(prepared.node()) };
+        let options = Options {
+            profile: self.global.profile.clone(),
+            role: self.global.role.clone(),
+            sets: self.global.set.clone(),
+            env: self.global.env.clone(),
+            units,
+            dirs: dirs.clone(),
+        };
+        let inputs = resolve::Inputs {
+            files: &files,
+            options,
+            environment: environment.as_ref(),
+            facts: facts.as_ref(),
+        };
+        let (graph, more) = resolve::resolve_prepared(prepared, &inputs, &mut sources);
+        diagnostics.extend(more);
+        Ok(Resolved { sources, files, graph, facts, dirs, diagnostics })
+    }
+
+    /// The whole way. What is wrong has been said when this returns.
+    ///
+    /// # Errors
+    /// [`Kind::Config`] if anything is.
+    pub fn plan(&self, units: &[String], sees: Sees) -> Result<Planned, CliError> {
+        let resolved = self.resolve(units, sees)?;
+        let (planned, diagnostics) = build(resolved, sees);
+        self.report(&diagnostics, &planned.resolved.sources)?;
+        Ok(planned)
+    }
+
+    /// Says what is wrong.
+    ///
+    /// # Errors
+    /// [`Kind::Config`] if any of it is an error.
+    pub fn report(&self, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<(), CliError> {
+        let diagnostics = once(diagnostics);
+        if !diagnostics.is_empty() {
+            if self.output.is_json() {
+                self.output.say(&json(&diagnostics, sources).to_string());
+            } else {
+                self.output.say(&human(&diagnostics, sources, true));
+            }
+        }
+        if has_errors(&diagnostics) { Err(CliError::silent(Kind::Config)) } else { Ok(()) }
+    }
+
+    /// Where the runner's control socket is: `--socket`, the node file's, or `control.sock` in the run directory.
+    pub fn socket_path(&self) -> PathBuf {
+        if let Some(path) = &self.global.socket {
+            return path.clone();
+        }
+        let mut sources = SourceMap::default();
+        let (mut files, _) = load::load(&here::search_path().or_dirs(&self.global.dir), &mut sources);
+        // What is wrong with the files is not this verb's business; and only the node file is.
+        files.units.clear();
+        files.profiles.clear();
+        let prepared = resolve::prepare(&files, &sources);
+        let given = prepared.node().get("control.socket").and_then(Node::as_str);
+        given.map_or_else(|| Path::new(&dirs(prepared.node()).run).join("control.sock"), PathBuf::from)
+    }
+
+    fn facts(&self, prepared: &Prepared, sees: Sees) -> Result<Option<Facts>, CliError> {
+        if let Some(path) = &self.global.facts {
+            return saved_facts(path).map(Some);
+        }
+        if sees == Sees::Files {
+            return Ok(None);
+        }
+        let mut env = text_environment();
+        env.extend(prepared.node_env());
+        let machine = Here { env, may_run_programs: sees == Sees::Programs };
+        Ok(Some(Facts::gather(&machine, &prepared.fact_declarations())))
+    }
+}
+
+/// Graph → plan, with everything that is wrong in both.
+pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
+    let environ = (sees != Sees::Files).then(here::environ);
+    let env_file =
+        |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
+    let inputs = plan::Inputs {
+        sources: &resolved.sources,
+        environ: environ.as_deref(),
+        env_file: &env_file,
+        dirs: &resolved.dirs,
+        container: sees != Sees::Files && here::in_container(),
+    };
+    let (plan, more) = plan::build(&resolved.graph, &inputs);
+    let mut diagnostics = resolved.diagnostics.clone();
+    diagnostics.extend(more);
+    (Planned { resolved, plan }, diagnostics)
+}
+
+impl Resolved {
+    /// A unit by name.
+    ///
+    /// # Errors
+    /// [`Kind::UnknownUnit`], with names like it.
+    pub fn unit(&self, name: &str) -> Result<&Unit, CliError> {
+        self.graph.units.get(name).ok_or_else(|| unknown(name, self.graph.units.keys().map(AsRef::as_ref)))
+    }
+}
+
+impl Planned {
+    /// A planned unit by name.
+    ///
+    /// # Errors
+    /// [`Kind::UnknownUnit`] if it is not known, [`Kind::Unavailable`] if it is known and does not run here.
+    pub fn unit(&self, name: &str) -> Result<UnitId, CliError> {
+        if let Some(id) = self.plan.policy.find(name) {
+            return Ok(id);
+        }
+        let unit = self.resolved.unit(name)?;
+        let why = match &unit.placement {
+            Placement::Planned(_) => "it has no process: its parameters are read by others".to_owned(),
+            Placement::Skipped(condition, _) => format!("its condition does not hold: {condition}"),
+            Placement::Elsewhere(why) => why.clone(),
+            Placement::Disabled => "`enabled = false`".to_owned(),
+            Placement::Masked => "it is masked by an empty file or a link to /dev/null".to_owned(),
+            Placement::NotSelected => "nothing asks for it".to_owned(),
+        };
+        Err(CliError::new(Kind::Unavailable, format!("`{name}` is not in the plan: {why}")))
+    }
+}
+
+/// In order of place, and what two stages say of one place is said once: by the one who knows a cure.
+pub fn once(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+    let same = |a: &Diagnostic, b: &Diagnostic| {
+        let place = |diagnostic: &Diagnostic| {
+            diagnostic.labels.iter().find(|label| label.primary).map(|label| label.span)
+        };
+        a.code == b.code && a.message == b.message && place(a) == place(b)
+    };
+    let mut out: Vec<Diagnostic> = Vec::new();
+    for diagnostic in in_order(diagnostics.to_vec()) {
+        match out.iter_mut().find(|known| same(known, &diagnostic)) {
+            Some(known) if known.helps.is_empty() => *known = diagnostic,
+            Some(_) => {}
+            None => out.push(diagnostic),
+        }
+    }
+    out
+}
+
+/// `web.toml`: meant as a file, but read as a name.
+fn is_file_name(unit: &str) -> bool {
+    !unit.contains('/') && Path::new(unit).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The error for a name nobody has.
+pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError {
+    let error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{name}`"));
+    let near = known
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match near {
+        Some((_, name)) => error.hint(format!("did you mean `{name}`?")),
+        None => error.hint("`tenon plan` lists what would run"),
+    }
+}
+
+/// The node file's folders, else this machine's.
+fn dirs(node: &Node) -> Dirs {
+    let machine = here::dirs();
+    let given =
+        |key: &str, machine: String| node.get(key).and_then(Node::as_str).map_or(machine, str::to_owned);
+    Dirs {
+        run: given("dirs.run", machine.run),
+        log: given("dirs.log", machine.log),
+        state: given("dirs.state", machine.state),
+    }
+}
+
+fn text_environment() -> IndexMap<String, String> {
+    here::environ()
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
+        .collect()
+}
+
+fn saved_facts(path: &PathBuf) -> Result<Facts, CliError> {
+    let failed =
+        |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    Facts::from_text(&text).map_err(failed)
 }

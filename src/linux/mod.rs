@@ -1,1 +1,32 @@
-//! (under construction)
+//! The thin shell around the pure supervisor: the only place that knows descriptors, pids and paths.
+//!
+//! [`run`](run::run) is the one loop: it turns what the kernel tells into [`Event`](crate::supervisor::Event)s,
+//! executes the [`Action`](crate::supervisor::Action)s that come back, and sleeps until the smallest deadline.
+//! One thread, no polling: with nothing to do it is never woken.
+//!
+//! Invariants: every descriptor is close-on-exec; a descriptor leaves the epoll set before it is closed; `unsafe` stands
+//! in `sys` alone; nothing a unit, a client or the kernel does may block or end the loop.
+//!
+//! Must not know: TOML, expressions, policy (when to restart, what waits for what).
+
+mod clock;
+mod eventlog;
+mod files;
+mod helper;
+mod identity;
+mod log;
+mod notify;
+mod poller;
+mod preflight;
+mod probe;
+pub mod run;
+mod rundir;
+mod serve;
+mod signals;
+mod spawn;
+mod sys;
+mod tree;
+mod unit;
+mod upward;
+mod words;
+mod world;

@@ -6,6 +6,7 @@ use crate::plan::policy::{Scope, UnitId};
 
 /// What is to be done. The shell does it; nothing here may fail silently: each answers with an event.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "actions live in one reused list for one turn")]
 pub enum Action {
     /// Write the unit's files, ask its preflight; answer `Prepared`.
     Prepare {

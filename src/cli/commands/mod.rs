@@ -1,11 +1,19 @@
 //! One file a verb.
 
 mod about;
+mod cat;
+mod check;
 mod client;
+mod env;
 mod events;
+mod explain;
+mod facts;
 mod kill;
 mod logs;
+mod plan;
 mod probe;
+mod profile;
+mod run;
 mod shutdown;
 mod start;
 mod status;
@@ -21,6 +29,7 @@ use std::process::ExitCode;
 /// Runs a verb.
 pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
     match verb {
+        Verb::Run(args) => return run::run(context, args),
         Verb::Status(args) => status::run(context, args),
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),
@@ -35,14 +44,13 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::ExitCodes => about::exit_codes(context),
         Verb::Completions(args) => about::completions(context, args),
         Verb::Man(args) => about::man(context, args),
-        Verb::Run(_)
-        | Verb::Check(_)
-        | Verb::Plan(_)
-        | Verb::Cat(_)
-        | Verb::Env(_)
-        | Verb::Explain(_)
-        | Verb::Facts(_)
-        | Verb::Profile(_) => Ok(()),
+        Verb::Check(args) => check::run(context, args),
+        Verb::Plan(args) => plan::run(context, args),
+        Verb::Cat(args) => cat::run(context, args),
+        Verb::Env(args) => env::run(context, args),
+        Verb::Facts(args) => facts::run(context, args),
+        Verb::Profile(verb) => profile::run(context, verb),
+        Verb::Explain(args) => explain::run(context, args),
     }
     .map(|()| ExitCode::SUCCESS)
 }

@@ -1,0 +1,139 @@
+//! `tenon run`: the plan of the node, of some units, of one file; or one command.
+
+use crate::cli::args::RunArgs;
+use crate::cli::error::{CliError, Kind};
+use crate::cli::here;
+use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::config::tree::Node;
+use crate::linux::run::{ReadyWhen, RunOptions, Style, run as supervise};
+use crate::plan::exec::{Log, UnitExec};
+use crate::plan::policy::{
+    Kind as UnitKind, OnLimit, PlanPolicy, Ready, Restart, RestartPolicy, Stop, UnitPolicy,
+};
+use crate::plan::{About, Plan, view};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What an ad-hoc command is called in messages if its own name says nothing.
+const NAMELESS: &str = "command";
+
+/// Runs the verb, until everything has ended.
+pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
+    let (plan, options) = if args.command.is_empty() {
+        node(context, args)?
+    } else {
+        if let Some(code) = cannot_execute(context, args) {
+            return Ok(ExitCode::from(code));
+        }
+        ad_hoc(context, args)
+    };
+    let status = supervise(plan, options);
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
+}
+
+fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliError> {
+    let planned = context.plan(&args.units, Sees::Programs)?;
+    if planned.plan.policy.units.is_empty() {
+        return Err(nothing_to_run(&planned));
+    }
+    let Planned { resolved, plan } = planned;
+    let setting =
+        |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
+    let options = RunOptions {
+        run_dir: Some(PathBuf::from(&resolved.dirs.run)),
+        state_dir: Some(PathBuf::from(&resolved.dirs.state)),
+        socket: context.global.socket.clone().or_else(|| setting("control.socket").map(PathBuf::from)),
+        control_group: setting("control.group").map(str::to_owned),
+        ready: match setting("ready") {
+            Some("settled") => ReadyWhen::Settled,
+            Some("units") => ReadyWhen::Units,
+            Some(_) | None => ReadyWhen::Listening,
+        },
+        role: plan.role.clone(),
+        profile: plan.profile.as_ref().map(|(name, _)| name.clone()),
+        plan_view: view::json(&plan, &resolved.sources),
+        ..basics(context)
+    };
+    Ok((plan, options))
+}
+
+/// What every runner has.
+fn basics(context: &Context) -> RunOptions {
+    RunOptions {
+        style: if context.output.is_json() { Style::Json } else { Style::Text },
+        seed: here::seed(),
+        ..RunOptions::default()
+    }
+}
+
+fn nothing_to_run(planned: &Planned) -> CliError {
+    let error = CliError::new(Kind::Config, "there is nothing to run");
+    match planned.plan.not_run.first() {
+        Some((name, why)) => error.hint(format!("`{name}` does not run: {why}")),
+        None => error.hint("name a unit, a file (`tenon run ./web.toml`), a command (`tenon run -- CMD`), or give `--dir DIR`"),
+    }
+}
+
+/// What a shell would say, with its exit codes: 127 there is no such program, 126 it may not be executed.
+fn cannot_execute(context: &Context, args: &RunArgs) -> Option<u8> {
+    let program = args.command.first()?;
+    let (code, why) = match here::program(program) {
+        here::Program::Executable => return None,
+        here::Program::Absent => (127, "no such program"),
+        here::Program::NotExecutable => (126, "it may not be executed"),
+    };
+    context.output.error(&CliError::new(Kind::Failed, format!("cannot execute `{program}`: {why}")));
+    Some(code)
+}
+
+/// One command, the way tini would run it: the whole environment, this folder, no restart, its exit status is ours.
+/// It is run as given: nothing in it is a template. There is no control socket unless one is asked for.
+fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
+    let program = args.command.first().map_or(NAMELESS, String::as_str);
+    let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(NAMELESS);
+    let mut env = here::environ();
+    for (name, value) in context.global.env.iter().filter_map(|setting| setting.split_once('=')) {
+        env.retain(|(known, _)| known != name);
+        env.push((name.to_owned(), value.as_bytes().to_vec()));
+    }
+    let policy = UnitPolicy {
+        name: name.into(),
+        kind: UnitKind::Service,
+        skipped: None,
+        main: true,
+        holds_data: false,
+        edges: Vec::new(),
+        stop_after: Vec::new(),
+        ready: Ready::default(),
+        health: None,
+        restart: never(),
+        stop: Stop::default(),
+        conflicts: Vec::new(),
+        steps: 0,
+    };
+    let stop_budget = policy.stop.worst_case() + Duration::from_secs(5);
+    let plan = Plan {
+        policy: PlanPolicy { units: vec![policy], stop_budget },
+        exec: vec![UnitExec { argv: args.command.clone(), env, log: Log::default(), ..UnitExec::default() }],
+        about: vec![About { because: "command line".to_owned(), ..About::default() }],
+        ..Plan::default()
+    };
+    let options = RunOptions { foreground: true, socket: context.global.socket.clone(), ..basics(context) };
+    (plan, options)
+}
+
+fn never() -> Restart {
+    Restart {
+        policy: RestartPolicy::Never,
+        enabled: true,
+        delays: vec![Duration::ZERO],
+        jitter: 0.0,
+        reset_after: Duration::ZERO,
+        max_restarts: None,
+        within: None,
+        on_limit: OnLimit::Fail,
+        except: Vec::new(),
+        only: None,
+    }
+}

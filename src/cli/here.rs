@@ -1,0 +1,126 @@
+//! Where tenon is: folders, the environment, whether this is a container. One of the named edge files.
+
+use crate::load::SearchPath;
+use crate::plan::EnvFileText;
+use crate::resolve::Dirs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The largest `env_file` that is read, in bytes.
+const ENV_FILE_MAX: u64 = 1 << 20;
+
+/// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
+fn run_dir() -> PathBuf {
+    folder("RUNTIME_DIRECTORY", "/run/tenon", || Some(variable("XDG_RUNTIME_DIR")?.join("tenon")))
+}
+
+/// The folders that `dirs.*` name.
+pub fn dirs() -> Dirs {
+    let own_state = || {
+        let home = || Some(variable("HOME")?.join(".local/state"));
+        Some(variable("XDG_STATE_HOME").or_else(home)?.join("tenon"))
+    };
+    let log = folder("LOGS_DIRECTORY", "/var/log/tenon", || Some(own_state()?.join("log")));
+    let state = folder("STATE_DIRECTORY", "/var/lib/tenon", own_state);
+    Dirs {
+        run: run_dir().display().to_string(),
+        log: log.display().to_string(),
+        state: state.display().to_string(),
+    }
+}
+
+/// Where configuration is looked for, unless `--dir` says otherwise.
+pub fn search_path() -> SearchPath {
+    if nix::unistd::geteuid().is_root() {
+        return SearchPath::system();
+    }
+    SearchPath::user(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
+}
+
+/// The runner's own environment. A name that is not UTF-8 cannot be meant by anybody and is left out.
+pub fn environ() -> Vec<(String, Vec<u8>)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_vec())))
+        .collect()
+}
+
+/// Whether this is a container: then output goes to the console.
+pub fn in_container() -> bool {
+    std::process::id() == 1
+        || variable("container").is_some()
+        || ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists())
+}
+
+/// The text of an `env_file`.
+pub fn env_file(path: &str) -> EnvFileText {
+    // A device or a pipe could block for ever.
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return EnvFileText::Absent,
+        Err(error) => return EnvFileText::Unreadable(error.to_string()),
+        Ok(about) if !about.is_file() => return EnvFileText::Unreadable("it is not a file".to_owned()),
+        Ok(about) if about.len() > ENV_FILE_MAX => {
+            return EnvFileText::Unreadable("it is larger than 1 MiB".to_owned());
+        }
+        Ok(_) => {}
+    }
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(ENV_FILE_MAX).read_to_string(&mut text));
+    match read {
+        Ok(_) => EnvFileText::Text(text),
+        Err(error) => EnvFileText::Unreadable(error.to_string()),
+    }
+}
+
+/// A folder that systemd has made for us (of several, the first), the system's, or, without root, the user's.
+fn folder(systemd: &str, system: &str, own: impl FnOnce() -> Option<PathBuf>) -> PathBuf {
+    let given = std::env::var(systemd).ok();
+    if let Some(first) =
+        given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty())
+    {
+        return PathBuf::from(first);
+    }
+    let own = if nix::unistd::geteuid().is_root() { None } else { own() };
+    own.unwrap_or_else(|| PathBuf::from(system))
+}
+
+/// A path in the environment; an empty one is none.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// A number that is another one at each start, for what must not be the same on every node of a fleet.
+pub fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 32)
+}
+
+/// Whether a program can be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// As far as can be told beforehand.
+    Executable,
+    /// There is none of that name.
+    Absent,
+    /// There is a file that may not be executed.
+    NotExecutable,
+}
+
+/// Looks for a program as execvp does: in `PATH`, unless the name holds a slash.
+pub fn program(name: &str) -> Program {
+    use nix::unistd::{AccessFlags, access};
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let candidates: Vec<PathBuf> = if name.contains('/') {
+        vec![PathBuf::from(name)]
+    } else {
+        std::env::split_paths(&path).map(|folder| folder.join(name)).collect()
+    };
+    let files = || candidates.iter().filter(|path| path.is_file());
+    if files().any(|path| access(path, AccessFlags::X_OK).is_ok()) {
+        Program::Executable
+    } else if candidates.iter().any(|path| path.exists()) {
+        Program::NotExecutable
+    } else {
+        Program::Absent
+    }
+}

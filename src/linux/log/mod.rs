@@ -1,0 +1,268 @@
+//! Output of units: one pipe a unit, cut into lines and given to the console, a rotated file, the journal, the lines
+//! kept for `logs` and `why`, and whoever follows.
+//!
+//! Invariants: nothing here waits for a reader (a full disk or a slow console drops lines, counts them and says so
+//! once); bytes reach the file as they were written; what a unit wrote before its end is read before the end is told.
+
+mod console;
+mod file;
+mod journal;
+mod lines;
+mod tail;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::Mode;
+use regex_lite::Regex;
+
+use super::poller::{Interest, Poller, Token};
+use crate::plan::exec;
+
+pub use console::{Colour, Console, Style};
+pub use lines::End;
+pub use tail::{Line, Tail};
+
+use file::RotatedFile;
+use journal::Journal;
+use lines::Lines;
+
+/// Bytes read from one unit in one turn, so that a chatty one does not starve the others.
+const READ_A_TURN: usize = 256 * 1024;
+/// Size asked for a unit's pipe. Less is fine.
+const PIPE_SIZE: i32 = 1024 * 1024;
+
+/// The output of one unit.
+pub struct UnitLog {
+    name: String,
+    number: u32,
+    /// Where the pipe lies, if the run directory can hold it.
+    fifo: Option<PathBuf>,
+    reader: Option<OwnedFd>,
+    lines: Lines,
+    tail: Tail,
+    console: bool,
+    file: Option<RotatedFile>,
+    journal: Option<Journal>,
+    /// Regular expressions that wait for a line, and whether one has come since the last start.
+    patterns: Vec<(Regex, bool)>,
+}
+
+/// What came of reading.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// New lines, for those who follow.
+    pub lines: Vec<Line>,
+    /// Something to tell people: lines were dropped, a file cannot be written.
+    pub troubles: Vec<String>,
+    /// One of the patterns has been found for the first time.
+    pub matched: bool,
+}
+
+impl UnitLog {
+    /// The log of unit `number`. `fifo`: where its pipe is to lie.
+    pub fn new(name: &str, number: u32, to: &exec::Log, fifo: Option<PathBuf>, patterns: Vec<Regex>) -> Self {
+        Self {
+            name: name.to_owned(),
+            number,
+            fifo,
+            reader: None,
+            lines: Lines::default(),
+            tail: Tail::default(),
+            console: to.console,
+            file: to.file.as_ref().map(RotatedFile::new),
+            journal: to.journal.then(|| Journal::new(name)),
+            patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
+        }
+    }
+
+    /// The end a new process writes to. The reading end is opened and watched with it, unless it still is.
+    ///
+    /// The unit's end of the FIFO is opened for reading too: so the unit outlives a runner that dies, and the runner
+    /// still sees the end of the stream when the unit has gone.
+    pub fn writer(
+        &mut self,
+        owner: Option<(nix::unistd::Uid, Option<nix::unistd::Gid>)>,
+        poller: &Poller,
+    ) -> io::Result<OwnedFd> {
+        let (reader, writer) = if let Some(path) = self.fifo.clone() {
+            self.open_fifo(&path)?
+        } else {
+            self.close(poller);
+            let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            (Some(reader), writer)
+        };
+        if let Some((uid, gid)) = owner {
+            // Only `/dev/stdout` of a unit with another user needs it; without the right to, that one thing fails.
+            let _ = nix::unistd::fchown(&writer, Some(uid), gid);
+        }
+        // An unprivileged user may have too many pipe pages already.
+        let _ = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(PIPE_SIZE));
+        if let Some(reader) = reader {
+            poller.add(&reader, Token::Log(self.number), Interest::Read)?;
+            self.reader = Some(reader);
+        }
+        Ok(writer)
+    }
+
+    /// Both ends of the FIFO; the reading one only if there is none yet.
+    fn open_fifo(&self, path: &Path) -> io::Result<(Option<OwnedFd>, OwnedFd)> {
+        let open = |write| {
+            OpenOptions::new()
+                .read(true)
+                .write(write)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(path)
+                .map(OwnedFd::from)
+        };
+        let reader = if self.reader.is_none() {
+            make_fifo(path)?;
+            Some(open(false)?)
+        } else {
+            None
+        };
+        let writer = open(true)?;
+        fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok((reader, writer))
+    }
+
+    /// A new start: the patterns wait anew.
+    pub fn new_start(&mut self) {
+        for (_, found) in &mut self.patterns {
+            *found = false;
+        }
+    }
+
+    /// Whether a line matching this pattern has come since the last start.
+    pub fn has_seen(&self, pattern: &str) -> bool {
+        self.patterns.iter().any(|(known, found)| *found && known.as_str() == pattern)
+    }
+
+    /// The pipe is readable: a bounded piece of it is read.
+    pub fn readable(&mut self, now: Duration, console: &mut Console, poller: &Poller) -> Read {
+        let mut read = Read::default();
+        if self.pull(READ_A_TURN, now, console, &mut read) {
+            self.close_stream(now, console, &mut read);
+            self.close(poller);
+        }
+        read
+    }
+
+    /// Reads what the pipe holds at this moment, and an unfinished line with it: before an exit is told.
+    pub fn drain(&mut self, now: Duration, console: &mut Console) -> Read {
+        let mut read = Read::default();
+        if let Some(reader) = &self.reader {
+            let waiting = super::sys::bytes_waiting(reader);
+            self.pull(waiting, now, console, &mut read);
+        }
+        self.close_stream(now, console, &mut read);
+        read
+    }
+
+    /// Reads up to so many bytes; true at the end of the stream.
+    fn pull(&mut self, mut most: usize, now: Duration, console: &mut Console, read: &mut Read) -> bool {
+        let mut chunk = vec![0; most.clamp(1, 64 * 1024)];
+        while most > 0 {
+            let Some(reader) = &self.reader else { return false };
+            let room = chunk.len().min(most);
+            let Some(room) = chunk.get_mut(..room) else { return false };
+            match nix::unistd::read(reader, room) {
+                Ok(0) => return true,
+                Ok(count) => {
+                    most = most.saturating_sub(count);
+                    let bytes = chunk.get(..count).unwrap_or_default();
+                    let mut pieces = Vec::new();
+                    self.lines.feed(bytes, |bytes, end| pieces.push((bytes.to_vec(), end)));
+                    self.deliver(pieces, now, console, read);
+                }
+                Err(Errno::EINTR) => {}
+                // Nothing there now; or nothing to be had from it, which its end will show.
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    fn close_stream(&mut self, now: Duration, console: &mut Console, read: &mut Read) {
+        let mut pieces = Vec::new();
+        self.lines.finish(|bytes, end| pieces.push((bytes.to_vec(), end)));
+        self.deliver(pieces, now, console, read);
+    }
+
+    fn deliver(
+        &mut self,
+        pieces: Vec<(Vec<u8>, End)>,
+        now: Duration,
+        console: &mut Console,
+        read: &mut Read,
+    ) {
+        if pieces.is_empty() {
+            return;
+        }
+        let mut raw = Vec::new();
+        for (bytes, end) in pieces {
+            if self.file.is_some() {
+                raw.extend_from_slice(&bytes);
+                if end != End::Long {
+                    raw.push(b'\n');
+                }
+            }
+            let line = Line { at: now, text: String::from_utf8_lossy(&bytes).into_owned(), end };
+            for (pattern, found) in &mut self.patterns {
+                if !*found && pattern.is_match(&line.text) {
+                    *found = true;
+                    read.matched = true;
+                }
+            }
+            if self.console {
+                console.line(&self.name, &line);
+            }
+            if let Some(journal) = &mut self.journal {
+                journal.send(&bytes);
+            }
+            self.tail.push(line.clone());
+            read.lines.push(line);
+        }
+        if let Some(file) = &mut self.file {
+            read.troubles.extend(file.append(&raw));
+        }
+    }
+
+    /// The last lines, oldest first.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The file is opened anew with the next line.
+    pub fn reopen(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.reopen();
+        }
+    }
+
+    /// Gives up the reading end.
+    pub fn close(&mut self, poller: &Poller) {
+        if let Some(reader) = self.reader.take() {
+            poller.remove(&reader);
+        }
+    }
+}
+
+/// A fresh FIFO; what else lies there goes.
+fn make_fifo(path: &Path) -> io::Result<()> {
+    let made = || nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR);
+    match made() {
+        Err(Errno::EEXIST) => {
+            std::fs::remove_file(path)?;
+            Ok(made()?)
+        }
+        other => Ok(other?),
+    }
+}

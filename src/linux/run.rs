@@ -1,0 +1,205 @@
+//! The loop: wait, hear, decide, act; and what stands around it.
+
+use std::path::PathBuf;
+
+use super::log::Console;
+use super::poller::{Interest, Poller, Token};
+use super::rundir::{Missing, RunDir};
+use super::serve::Server;
+use super::signals::Signals;
+use super::sys;
+use super::upward::Messages;
+use super::world::{Hands, World};
+use crate::plan::Plan;
+
+pub use super::log::{Colour, Style};
+pub use super::upward::ReadyWhen;
+
+/// Exit status for a fault of the runner itself.
+const EXIT_INTERNAL: i32 = 70;
+/// Exit status of `run -- CMD` whose command cannot be executed.
+const EXIT_NOT_EXECUTED: i32 = 127;
+/// Exit status for a directory that another runner holds.
+const EXIT_CONFIG: i32 = 78;
+
+/// How to run a plan: everything that is not of a unit. Final, nothing is looked up later.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Where the lock, the control socket, pipes and notify sockets lie. None, or not writable: no control socket.
+    pub run_dir: Option<PathBuf>,
+    /// Where `events.jsonl` lies; left out = the run directory.
+    pub state_dir: Option<PathBuf>,
+    /// The control socket, if it is to lie elsewhere than in the run directory.
+    pub socket: Option<PathBuf>,
+    /// Members of this group may control the runner like its own user.
+    pub control_group: Option<String>,
+    /// How lines on standard error look.
+    pub style: Style,
+    /// Whether they are coloured.
+    pub colour: Colour,
+    /// When the service manager above is told `READY=1`.
+    pub ready: ReadyWhen,
+    /// One command in the foreground (`run -- CMD`): it has the runner's standard streams and terminal, and every
+    /// signal is passed on to it unchanged.
+    pub foreground: bool,
+    /// For the jitter of back-off.
+    pub seed: u64,
+    /// The node's role, for those who ask.
+    pub role: Option<String>,
+    /// The chosen profile, for those who ask.
+    pub profile: Option<String>,
+    /// The plan as `tenon plan --output json` shows it, for those who ask.
+    pub plan_view: serde_json::Value,
+}
+
+/// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
+pub fn run(plan: Plan, options: RunOptions) -> i32 {
+    if !options.foreground {
+        sys::hide_from(3);
+    }
+    let messages = Messages::install();
+    let names = plan.policy.units.iter().map(|unit| &*unit.name);
+    let mut console = Console::new(options.style, options.colour, names);
+    let run_dir = match options.run_dir.as_deref().map(RunDir::take).transpose() {
+        Ok(run_dir) => run_dir,
+        Err(Missing::Taken(who)) => {
+            console.last_words(&who);
+            return EXIT_CONFIG;
+        }
+        Err(Missing::NotWritable(why)) => {
+            tracing::warn!("{why}; there is no control socket, everything else works");
+            None
+        }
+    };
+    let prepared = Poller::new()
+        .map_err(|errno| format!("cannot make an epoll set: {}", errno.desc()))
+        .and_then(|poller| Ok((take_signals(&poller, options.foreground)?, poller)));
+    match prepared {
+        Ok((signals, poller)) => {
+            let hands = Hands { poller, console, run_dir, messages };
+            Loop::new(World::new(plan, options, hands), signals).run()
+        }
+        Err(why) => {
+            console.last_words(&why);
+            EXIT_INTERNAL
+        }
+    }
+}
+
+/// Signals come through a descriptor from now on, and orphans of units come to the runner.
+fn take_signals(poller: &Poller, all: bool) -> Result<Signals, String> {
+    sys::ensure_stdio().map_err(|error| format!("cannot open `/dev/null`: {error}"))?;
+    let signals = Signals::take(all).map_err(|error| format!("cannot take signals: {error}"))?;
+    poller
+        .add(signals.fd(), Token::Signals, Interest::Read)
+        .map_err(|errno| format!("cannot watch for signals: {}", errno.desc()))?;
+    if let Err(errno) = nix::sys::prctl::set_child_subreaper(true) {
+        tracing::warn!("cannot become a subreaper: {}; orphans of units are lost", errno.desc());
+    }
+    Ok(signals)
+}
+
+/// Everything the loop turns around.
+struct Loop {
+    world: World,
+    server: Server,
+    signals: Signals,
+    foreground: bool,
+    reap_again: bool,
+}
+
+impl Loop {
+    fn new(world: World, signals: Signals) -> Self {
+        let mut server = Server::default();
+        let foreground = world.options.foreground;
+        let group = world.options.control_group.as_deref();
+        if let Some(path) = world.socket_path()
+            && let Err(why) = server.listen(&path, group, &world.poller)
+        {
+            tracing::warn!("{why}; there is no control socket");
+        }
+        Self { world, server, signals, foreground, reap_again: false }
+    }
+
+    /// Turns until the supervisor has said its last word.
+    fn run(&mut self) -> i32 {
+        let mut ready = Vec::new();
+        loop {
+            self.act();
+            if let Some(code) = self.world.exit {
+                self.server.close(&self.world.poller);
+                self.world.leave();
+                // As a shell would say it.
+                return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
+            }
+            let awake = self.world.has_work() || self.reap_again;
+            if let Err(errno) = self.world.poller.wait(awake, &mut ready) {
+                self.world.console.last_words(&format!("cannot wait for events: {}", errno.desc()));
+                return EXIT_INTERNAL;
+            }
+            if std::mem::take(&mut self.reap_again) {
+                self.reap_again = self.world.reap();
+            }
+            for token in &ready {
+                self.hear(*token);
+            }
+            self.world.expire();
+        }
+    }
+
+    fn hear(&mut self, token: Token) {
+        match token {
+            Token::Signals => self.signals(),
+            Token::Timer => self.world.poller.timer_fired(),
+            // There is room again: the end of the turn writes.
+            Token::Console => {}
+            Token::Listener => self.server.accept(&self.world.poller),
+            Token::Client(id) => self.server.ready(id, &mut self.world),
+            Token::Log(unit) => self.world.log_ready(unit),
+            Token::Notify(unit) => self.world.notify_ready(unit),
+            Token::Launch(unit) => self.world.launch_ready(unit),
+            Token::ReadyFd(unit) => self.world.ready_fd_ready(unit),
+            Token::Probe(socket) => self.world.probe_ready(socket),
+            Token::Helper(id) => self.world.helper_ready(id),
+        }
+    }
+
+    /// Events become actions, actions become facts, facts become news.
+    fn act(&mut self) {
+        self.world.has_audience = self.server.has_clients();
+        self.world.pump();
+        self.tell();
+        self.world.settle();
+        self.tell();
+        self.server.flush(&self.world.poller);
+    }
+
+    fn tell(&mut self) {
+        for news in std::mem::take(&mut self.world.news) {
+            self.server.tell(&news, &mut self.world);
+        }
+    }
+
+    fn signals(&mut self) {
+        for signal in self.signals.pending() {
+            match signal {
+                libc::SIGCHLD => self.reap_again = self.world.reap(),
+                _ if self.foreground => self.pass_on(signal),
+                libc::SIGTERM | libc::SIGINT => self.world.begin_shutdown(false),
+                libc::SIGQUIT => self.world.begin_shutdown(true),
+                libc::SIGUSR1 => self.world.reopen(),
+                libc::SIGUSR2 => self.world.tell_state(),
+                libc::SIGHUP => tracing::warn!("reload is not available yet; SIGHUP changes nothing"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Unchanged, to the one command; what should end a runner that has none any more ends it.
+    fn pass_on(&mut self, signal: i32) {
+        let ends = matches!(signal, libc::SIGTERM | libc::SIGINT | libc::SIGQUIT | libc::SIGHUP);
+        if !self.world.pass_on(signal) && ends {
+            self.world.begin_shutdown(false);
+        }
+    }
+}

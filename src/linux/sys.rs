@@ -1,0 +1,197 @@
+//! The system calls that need `unsafe`: each wrapped so that nothing unsafe leaves this file.
+//!
+//! Invariant: the process has one thread (proven by a test), so a forked child is a whole copy and may go on using
+//! memory. The child still makes only system calls on the way to exec, so that fork can be exchanged for vfork.
+
+#![allow(unsafe_code, reason = "the one file for it")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+
+use crate::supervisor::ExitStatus;
+
+/// Strings and the array of pointers to them that `execve` wants, made before fork.
+pub struct CArray {
+    pointers: Vec<*const libc::c_char>,
+    strings: Vec<CString>,
+}
+
+impl CArray {
+    /// Keeps the strings and points at each.
+    pub fn new(strings: Vec<CString>) -> Self {
+        // The heap buffers of the strings do not move when the vector does.
+        let mut pointers: Vec<_> = strings.iter().map(|text| text.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        Self { pointers, strings }
+    }
+
+    /// Bytes that `execve` will count: strings, their ends and pointers.
+    pub fn size(&self) -> usize {
+        let text: usize = self.strings.iter().map(|text| text.as_bytes_with_nul().len()).sum();
+        text + self.pointers.len() * size_of::<usize>()
+    }
+}
+
+/// Which side of a fork this is.
+pub enum Fork {
+    /// The caller; the child's pid.
+    Parent(i32),
+    /// The new process. Must end in exec or [`exit_now`].
+    Child,
+}
+
+/// fork(2).
+pub fn fork() -> Result<Fork, Errno> {
+    // SAFETY: one thread, so no lock can be held by a thread that does not exist in the child.
+    match Errno::result(unsafe { libc::fork() })? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid)),
+    }
+}
+
+/// execve(2): returns only to say why it did not work.
+pub fn exec(path: &CStr, argv: &CArray, env: &CArray) -> Errno {
+    // SAFETY: all three point at NUL-terminated strings owned by the arguments; both arrays end with a null pointer.
+    unsafe { libc::execve(path.as_ptr(), argv.pointers.as_ptr(), env.pointers.as_ptr()) };
+    Errno::last()
+}
+
+/// _exit(2): leaves a forked child without running anything of the parent's.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: takes no pointer and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// One ended child, or `None` when none is waiting to be reaped (or there are no children).
+///
+/// Real-time signals are why this is not nix's `waitid`: it turns a death by one of them into an error after the child
+/// is already gone.
+pub fn reap_one() -> Option<(i32, ExitStatus)> {
+    loop {
+        // SAFETY: an all-zero siginfo_t is a valid value; the kernel fills it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is valid for writing for the whole call.
+        let done = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG) };
+        match Errno::result(done) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(_) => return None,
+        }
+        // SAFETY: waitid filled the SIGCHLD members, or left them zero.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if pid == 0 {
+            return None;
+        }
+        let status = match info.si_code {
+            libc::CLD_EXITED => ExitStatus::Code(status),
+            libc::CLD_KILLED => ExitStatus::Signal { signal: status, core: false, oom: false },
+            libc::CLD_DUMPED => ExitStatus::Signal { signal: status, core: true, oom: false },
+            _ => ExitStatus::Unknown,
+        };
+        return Some((pid, status));
+    }
+}
+
+/// kill(2), for every signal number (nix knows no real-time signals). Signal 0 asks whether somebody is there.
+pub fn kill(pid: i32, signal: i32) -> Result<(), Errno> {
+    // SAFETY: takes no pointer.
+    Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// dup2(2) onto a number, as a child does that is about to exec: the copy is not close-on-exec.
+pub fn dup_onto(from: RawFd, to: RawFd) -> Result<(), Errno> {
+    if from == to {
+        // SAFETY: takes no pointer; clears close-on-exec, which dup2 onto itself would leave.
+        return Errno::result(unsafe { libc::fcntl(from, libc::F_SETFD, 0) }).map(drop);
+    }
+    // SAFETY: takes no pointer. Only a child about to exec calls this, whose Rust owners never run again.
+    Errno::result(unsafe { libc::dup2(from, to) }).map(drop)
+}
+
+/// Gives every signal its default action, as a child does before exec.
+pub fn default_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL runs no code of ours. KILL, STOP and the C library's own are refused, which is harmless.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Ignores SIGPIPE and the terminal's SIGTTOU: a closed reader or a background write must not end or stop the runner.
+pub fn ignore_signals() {
+    for signal in [libc::SIGPIPE, libc::SIGTTOU, libc::SIGTTIN] {
+        // SAFETY: SIG_IGN runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// How many bytes a pipe holds now.
+pub fn bytes_waiting(fd: impl AsFd) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int to a valid place.
+    let done = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if done == 0 { usize::try_from(count).unwrap_or(0) } else { 0 }
+}
+
+/// Closes every descriptor from `first` on, as a helper child does that keeps nothing of the runner's.
+pub fn close_from(first: RawFd) {
+    let Ok(from) = u32::try_from(first) else { return };
+    // SAFETY: takes no pointer. Only a forked child calls this, whose Rust owners never run again.
+    if unsafe { libc::syscall(libc::SYS_close_range, from, u32::MAX, 0) } == 0 {
+        return;
+    }
+    // Old kernels and old container seccomp rules: one by one, over as many as may be open here.
+    for fd in first..65_536 {
+        // SAFETY: as above.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// Marks every descriptor from `first` on close-on-exec: what the runner was started with is not its units' business.
+pub fn hide_from(first: RawFd) {
+    let Ok(from) = u32::try_from(first) else { return };
+    // SAFETY: takes no pointer and closes nothing now.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, from, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return;
+    }
+    // Kernels before 5.11 do not know the flag.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for fd in numbers.filter(|&fd| fd >= first) {
+        // SAFETY: takes no pointer; a number that is closed by now is refused, which is harmless.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+/// Sets or changes the niceness of this process.
+pub fn set_nice(value: i32) -> Result<(), Errno> {
+    // SAFETY: takes no pointer.
+    Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) }).map(drop)
+}
+
+/// Opens `/dev/null` for each of descriptors 0, 1 and 2 that is closed, so that no later one takes its place.
+pub fn ensure_stdio() -> io::Result<()> {
+    loop {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        if file.as_raw_fd() > 2 {
+            return Ok(());
+        }
+        // Keep it: it fills a gap.
+        std::mem::forget(file);
+    }
+}
+
+/// Takes ownership of a descriptor number that a system call has just returned.
+pub fn own(fd: RawFd) -> OwnedFd {
+    // SAFETY: callers pass what the kernel has just given them and nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// A descriptor number for the length of one call.
+pub fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: used in a forked child only, where the number stays open until exec or exit.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}

@@ -1,0 +1,141 @@
+//! What the shell holds of one unit: its output, its sockets, its processes. No decision.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
+
+use super::log::UnitLog;
+use super::notify::NotifySocket;
+use super::poller::Poller;
+use super::probe::Pushed;
+use super::spawn::Launch;
+use super::tree::Evidence;
+use crate::plan::exec::Preflight;
+use crate::plan::policy::{Scope, UnitId};
+use crate::supervisor::{Failure, Generation, Phase, Time};
+
+/// One unit of the plan.
+pub struct Unit {
+    /// Its output.
+    pub log: UnitLog,
+    /// Its notify socket, once it has needed one.
+    pub notify: Option<NotifySocket>,
+    /// The start under way or the last one.
+    pub generation: Generation,
+    /// The process of the current phase.
+    pub current: Option<Current>,
+    /// Process groups begun by this start and not known to be empty.
+    pub groups: Vec<i32>,
+    /// Somebody waits for it to have no process left.
+    pub awaiting: Option<(Generation, Scope)>,
+    /// Its preflight conditions are being asked.
+    pub preparing: Option<Preparing>,
+    /// What it has said since its start.
+    pub heard: Heard,
+    /// Where it says that it is ready, and the number it knows that by.
+    pub ready_fd: Option<(OwnedFd, i32)>,
+    /// The value of the mark in its environment.
+    pub mark: String,
+}
+
+/// A process of a unit, from fork to the report of its end.
+pub struct Current {
+    /// Its id.
+    pub pid: i32,
+    /// Which start.
+    pub generation: Generation,
+    /// A bootstrap step or the main process.
+    pub phase: Phase,
+    /// On its way to exec.
+    pub launch: Option<Launch>,
+    /// It did not get there.
+    pub failure: Option<Failure>,
+    /// When a step is killed.
+    pub deadline: Option<Time>,
+}
+
+/// A preparation that waits for a helper.
+pub struct Preparing {
+    /// Which start.
+    pub generation: Generation,
+    /// Conditions still to be asked.
+    pub rest: VecDeque<Preflight>,
+    /// What the helper is asked.
+    pub question: Option<Question>,
+}
+
+/// What a helper of a preparation is asked.
+pub enum Question {
+    /// Does this name resolve?
+    Resolve(String),
+    /// What does the help text of this command say?
+    Help(Vec<String>),
+}
+
+/// What a unit has said since its start.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// `READY=1`.
+    pub notified: bool,
+    /// Newlines on these descriptors.
+    pub fds: BTreeSet<i32>,
+    /// Readiness has been reported for this start.
+    pub pushed: bool,
+}
+
+impl Unit {
+    /// A unit that has not been started.
+    pub fn new(log: UnitLog, mark: String) -> Self {
+        Self {
+            log,
+            notify: None,
+            generation: Generation::default(),
+            current: None,
+            groups: Vec::new(),
+            awaiting: None,
+            preparing: None,
+            heard: Heard::default(),
+            ready_fd: None,
+            mark,
+        }
+    }
+
+    /// A start begins (or goes on): what was said before does not count any more.
+    pub fn begin(&mut self, generation: Generation, poller: &Poller) {
+        if self.generation == generation {
+            return;
+        }
+        self.generation = generation;
+        self.forget();
+        self.drop_ready_fd(poller);
+    }
+
+    /// What was said before does not count any more.
+    pub fn forget(&mut self) {
+        self.heard = Heard::default();
+        self.log.new_start();
+    }
+
+    /// Stops listening on the readiness descriptor.
+    pub fn drop_ready_fd(&mut self, poller: &Poller) {
+        if let Some((fd, _)) = self.ready_fd.take() {
+            poller.remove(&fd);
+        }
+    }
+
+    /// By what its processes are known.
+    pub fn evidence(&self, unit: UnitId) -> Evidence {
+        Evidence { unit, groups: self.groups.clone(), mark: self.mark.clone() }
+    }
+}
+
+impl Pushed for Unit {
+    fn notified(&self) -> bool {
+        self.heard.notified
+    }
+    fn fd(&self, number: i32) -> bool {
+        self.heard.fds.contains(&number)
+    }
+    fn log(&self, pattern: &str) -> bool {
+        self.log.has_seen(pattern)
+    }
+}

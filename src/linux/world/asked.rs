@@ -1,0 +1,143 @@
+//! What clients ask of the runner: the answers of [`control::Runner`](Runner).
+
+use serde_json::Value;
+
+use super::hear::log_line;
+use super::{ProbeJob, World};
+use crate::control::{
+    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo, Ticket,
+};
+use crate::linux::probe::{Asked, Asker};
+use crate::linux::serve::News;
+use crate::plan::policy::{Scope, UnitId};
+use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
+use crate::supervisor::{Event, JobId, ProbeKind, Request};
+
+impl Runner for World {
+    fn info(&self) -> RunnerInfo {
+        RunnerInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id() as i32,
+            started: self.started,
+            now: self.now().0.as_secs_f64(),
+            role: self.options.role.clone(),
+            profile: self.options.profile.clone(),
+            plan: self.plan.fingerprint.clone(),
+            shutting_down: self.shutting_down,
+        }
+    }
+
+    fn units(&self) -> Vec<UnitSnapshot> {
+        self.supervisor.snapshot()
+    }
+
+    fn has_label(&self, unit: &str, label: &str) -> bool {
+        self.plan
+            .policy
+            .find(unit)
+            .and_then(|id| self.plan.about.get(id.0 as usize))
+            .is_some_and(|about| about.labels.iter().any(|known| known == label))
+    }
+
+    fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let about = self.plan.policy.find(unit).and_then(|id| self.plan.about.get(id.0 as usize));
+        about.map(|about| about.info.clone()).unwrap_or_default()
+    }
+
+    fn progress(&self, unit: &str, goal: Goal) -> Progress {
+        match self.plan.policy.find(unit) {
+            Some(id) => self.supervisor.progress(id, goal),
+            None => Progress::Hopeless(format!("there is no unit `{unit}`")),
+        }
+    }
+
+    fn why(&self, unit: &str) -> Vec<WhyLink> {
+        self.plan.policy.find(unit).map(|id| self.supervisor.why(id)).unwrap_or_default()
+    }
+
+    fn events(&self) -> Vec<EventRecord> {
+        self.events.all().cloned().collect()
+    }
+
+    fn logs(&self, unit: &str, lines: usize) -> Result<Vec<LogLine>, Error> {
+        let known = self.plan.policy.find(unit).and_then(|id| self.units.get(id.0 as usize));
+        let Some(known) = known else {
+            return Err(Error::UnknownUnit { unit: unit.to_owned(), suggestions: Vec::new() });
+        };
+        Ok(known.log.tail().last(lines).map(|line| log_line(unit, line)).collect())
+    }
+
+    fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error> {
+        let ticket = Ticket(self.next_ticket);
+        let request = match request {
+            JobRequest::Start { units, replace } => Request::Start { units: self.ids(&units)?, replace },
+            JobRequest::Stop { units, with_dependents } => {
+                Request::Stop { units: self.ids(&units)?, with_dependents }
+            }
+            JobRequest::Restart { units, with_dependents } => {
+                Request::Restart { units: self.ids(&units)?, with_dependents }
+            }
+            JobRequest::Kill { unit, signal, scope } => {
+                let scope = match scope {
+                    KillScope::Main => Scope::Main,
+                    KillScope::Group => Scope::Group,
+                    KillScope::Tree => Scope::Tree,
+                };
+                Request::Kill { unit: self.id(&unit)?, signal, scope }
+            }
+            JobRequest::Probe { unit } => {
+                let unit = self.id(&unit)?;
+                self.next_ticket += 1;
+                self.begin_probe(ticket, unit);
+                return Ok(ticket);
+            }
+        };
+        self.next_ticket += 1;
+        self.inbox.push_back(Event::Request(JobId(ticket.0), request));
+        Ok(ticket)
+    }
+
+    fn plan(&self) -> Value {
+        self.options.plan_view.clone()
+    }
+
+    fn shutdown(&mut self, fast: bool) {
+        self.begin_shutdown(fast);
+    }
+}
+
+impl World {
+    fn id(&self, name: &str) -> Result<UnitId, Error> {
+        let unknown = || Error::UnknownUnit { unit: name.to_owned(), suggestions: Vec::new() };
+        self.plan.policy.find(name).ok_or_else(unknown)
+    }
+
+    fn ids(&self, names: &[String]) -> Result<Vec<UnitId>, Error> {
+        names.iter().map(|name| self.id(name)).collect()
+    }
+
+    /// Asks both sets of a unit at once; sets without probes are answered for.
+    fn begin_probe(&mut self, ticket: Ticket, unit: UnitId) {
+        let Some(exec) = self.plan.exec.get(unit.0 as usize) else { return };
+        let sets = [(ProbeKind::Ready, "ready", &exec.ready), (ProbeKind::Health, "health", &exec.health)];
+        let (mut ask, mut findings) = (Vec::new(), Vec::new());
+        for (kind, probe, set) in sets {
+            if set.probes.is_empty() {
+                findings.push(ProbeFinding {
+                    probe: probe.to_owned(),
+                    verdict: "nothing to ask".to_owned(),
+                    detail: String::new(),
+                });
+            } else {
+                ask.push(kind);
+            }
+        }
+        if ask.is_empty() {
+            return self.news.push(News::Done(ticket, Outcome::Probed(findings)));
+        }
+        self.jobs.insert(ticket, ProbeJob { open: ask.len(), findings });
+        for kind in ask {
+            self.ask_probes(Asked { unit, kind, by: Asker::Job(ticket) });
+        }
+    }
+}

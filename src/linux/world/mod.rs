@@ -1,0 +1,417 @@
+//! Everything real that a runner holds, and the one place where actions are executed.
+//!
+//! Events wait in `inbox`; [`World::pump`] gives them to the supervisor one by one and executes what comes back, so
+//! nothing acts inside the reaction to something else.
+
+mod asked;
+mod end;
+mod hear;
+mod start;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::clock::{self, Clock};
+use super::eventlog::EventLog;
+use super::helper::{Helpers, Purpose};
+use super::log::{Console, UnitLog};
+use super::poller::Poller;
+use super::probe::{Asked, Asker, Probes, Tools};
+use super::run::RunOptions;
+use super::rundir::RunDir;
+use super::serve::News;
+use super::tree::Evidence;
+use super::unit::Unit;
+use super::upward::{Messages, Upward};
+use crate::control::{self, ProbeFinding, Ticket};
+use crate::plan::Plan;
+use crate::plan::exec::{Probe, UnitExec};
+use crate::plan::policy::{Scope, UnitId};
+use crate::supervisor::snapshot::{State, UnitSnapshot};
+use crate::supervisor::{Action, Change, Event, Generation, Outcome, Phase, ProbeKind, Supervisor, Time};
+
+/// Events given to the supervisor in one turn; what is left waits for the next.
+const EVENTS_A_PUMP: usize = 4096;
+
+/// A spawn that waits for its turn.
+struct Pending {
+    unit: UnitId,
+    generation: Generation,
+    phase: Phase,
+}
+
+/// A `probe` request under way.
+struct ProbeJob {
+    open: usize,
+    findings: Vec<ProbeFinding>,
+}
+
+/// What a runner works with.
+pub struct Hands {
+    /// Descriptors and the timer.
+    pub poller: Poller,
+    /// Standard error.
+    pub console: Console,
+    /// The run directory, if it can be used.
+    pub run_dir: Option<RunDir>,
+    /// Where the runner's own messages wait.
+    pub messages: Messages,
+}
+
+/// Everything real.
+pub struct World {
+    pub(super) clock: Clock,
+    pub(super) poller: Poller,
+    pub(super) console: Console,
+    pub(super) supervisor: Supervisor,
+    pub(super) inbox: VecDeque<Event>,
+    /// What clients may want to hear.
+    pub(super) news: Vec<News>,
+    /// Clients are there to hear about lines.
+    pub(super) has_audience: bool,
+    /// Leave, with this status.
+    pub(super) exit: Option<i32>,
+    plan: Plan,
+    pub(super) options: RunOptions,
+    units: Vec<Unit>,
+    spawns: VecDeque<Pending>,
+    helpers: Helpers,
+    probes: Probes,
+    jobs: BTreeMap<Ticket, ProbeJob>,
+    next_ticket: u64,
+    events: EventLog,
+    messages: Messages,
+    upward: Upward,
+    changed: bool,
+    /// Somebody waits for an empty tree and something has ended since it was last looked at.
+    look_at_trees: bool,
+    shutting_down: bool,
+    run_dir: Option<RunDir>,
+    nofile: Option<(u64, u64)>,
+    started: f64,
+    /// Distinguishes this runner's marks from those of others on the machine.
+    mark: String,
+    said_abstract: bool,
+    /// The last process that ended was none: its program could not be executed.
+    pub(super) never_ran: bool,
+    /// Units whose own folder cannot be made, which has been said.
+    said_missing: BTreeSet<UnitId>,
+    /// The last message about each unit.
+    said: BTreeMap<UnitId, String>,
+}
+
+impl World {
+    /// Nothing has been started yet.
+    pub fn new(plan: Plan, options: RunOptions, hands: Hands) -> Self {
+        let Hands { poller, console, run_dir, messages } = hands;
+        let mark = format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros());
+        let mut units = Vec::new();
+        for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
+            let number = number as u32;
+            let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
+            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec));
+            units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
+        }
+        let events_dir =
+            options.state_dir.clone().or_else(|| run_dir.as_ref().map(|dir| dir.path().to_owned()));
+        let events = EventLog::new(events_dir.map(|dir| dir.join("events.jsonl")));
+        let supervisor = Supervisor::new(options.seed);
+        let upward = Upward::new(options.ready);
+        Self {
+            clock: Clock::new(),
+            poller,
+            console,
+            supervisor,
+            inbox: VecDeque::from([Event::PlanLoaded(plan.policy.clone())]),
+            news: Vec::new(),
+            has_audience: false,
+            exit: None,
+            plan,
+            options,
+            units,
+            spawns: VecDeque::new(),
+            helpers: Helpers::default(),
+            probes: Probes::default(),
+            jobs: BTreeMap::new(),
+            next_ticket: 1,
+            events,
+            messages,
+            upward,
+            changed: true,
+            look_at_trees: false,
+            shutting_down: false,
+            run_dir,
+            nofile: raise_nofile(),
+            started: clock::wall().as_secs_f64(),
+            mark,
+            said_abstract: false,
+            never_ran: false,
+            said_missing: BTreeSet::new(),
+            said: BTreeMap::new(),
+        }
+    }
+
+    /// Where the control socket lies: as asked, else in the run directory.
+    pub fn socket_path(&self) -> Option<std::path::PathBuf> {
+        let own = self.run_dir.as_ref()?.socket();
+        Some(self.options.socket.clone().unwrap_or(own))
+    }
+
+    /// Now.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Gives waiting events to the supervisor and executes what it wants.
+    pub fn pump(&mut self) {
+        for _ in 0..EVENTS_A_PUMP {
+            let Some(event) = self.inbox.pop_front() else { return };
+            let mut actions = Vec::new();
+            self.supervisor.step(self.clock.now(), event, &mut actions);
+            for action in actions {
+                self.execute(action);
+            }
+        }
+    }
+
+    fn execute(&mut self, action: Action) {
+        match action {
+            Action::Prepare { unit, generation } => self.prepare(unit, generation),
+            Action::Spawn { unit, generation, phase } => {
+                self.spawns.push_back(Pending { unit, generation, phase });
+            }
+            Action::AwaitEmpty { unit, generation, scope } => self.await_empty(unit, generation, scope),
+            Action::Signal { unit, generation, signal, scope } => {
+                self.signal(unit, generation, signal, scope);
+                // Someone who is stopped would not even see it.
+                if !matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGKILL | libc::SIGCONT) {
+                    self.signal(unit, generation, libc::SIGCONT, scope);
+                }
+            }
+            Action::Kill { unit, generation, signal, scope } => self.signal(unit, generation, signal, scope),
+            Action::Probe { unit, generation, kind } => {
+                self.ask_probes(Asked { unit, kind, by: Asker::Machine(generation) });
+            }
+            Action::Publish(change) => self.publish(change),
+            Action::Reply { job, outcome } => {
+                let outcome = match outcome {
+                    Outcome::Done => control::Outcome::Done,
+                    Outcome::Failed(why) => control::Outcome::Failed(why),
+                    Outcome::Refused(why) => control::Outcome::Refused(why),
+                    Outcome::Superseded => control::Outcome::Superseded,
+                };
+                self.news.push(News::Done(Ticket(job.0), outcome));
+            }
+            Action::Exit(code) => self.exit = Some(code),
+        }
+    }
+
+    fn publish(&mut self, change: Change) {
+        let Change { unit, after } = change;
+        let words = in_words(&after);
+        // A step that changes nothing people see (the pid, a counter) is an event, not a message.
+        let news = self.said.get(&unit) != Some(&words);
+        if self.options.foreground {
+            // The command speaks for itself, unless it never came to that.
+            if news && after.state == State::Failed && after.last_exit.is_none() {
+                tracing::error!("{words}");
+            }
+            self.said.insert(unit, words);
+        } else if news {
+            match after.state {
+                State::Failed | State::Unhealthy => tracing::warn!("{words}"),
+                // On the way between two states that are said.
+                State::Preparing => tracing::debug!("{words}"),
+                State::Inactive
+                | State::Waiting
+                | State::Starting
+                | State::Ready
+                | State::Stopping
+                | State::Backoff
+                | State::Finished
+                | State::Skipped => tracing::info!("{words}"),
+            }
+            self.said.insert(unit, words);
+        }
+        let (record, trouble) = self.events.add(after);
+        if let Some(trouble) = trouble {
+            tracing::warn!("{trouble}");
+        }
+        self.news.push(News::Event(Box::new(record)));
+        self.changed = true;
+    }
+
+    /// What is due by time alone.
+    pub fn expire(&mut self) {
+        let now = self.now();
+        for finished in self.helpers.expire(now, &self.poller) {
+            self.helped(&finished);
+        }
+        let mut tools = Tools { poller: &self.poller, helpers: &mut self.helpers, now };
+        for answer in self.probes.expire(&mut tools) {
+            self.answered(answer);
+        }
+        self.expire_steps(now);
+        if self.supervisor.deadline().is_some_and(|at| at <= now) {
+            self.inbox.push_back(Event::DeadlineReached);
+        }
+    }
+
+    /// The end of a turn: trees are looked at, spawns take their turn, messages are written, the timer is set.
+    pub fn settle(&mut self) {
+        self.look_at_trees();
+        self.spawn_some();
+        self.pump();
+        if std::mem::take(&mut self.changed) {
+            self.upward.units(&self.supervisor.snapshot());
+        }
+        self.write_messages();
+        self.console.flush(&self.poller);
+        let at = self.next_deadline().map(|at| self.clock.absolute(at));
+        if let Err(errno) = self.poller.set_deadline(at) {
+            tracing::error!("cannot set the timer: {}", errno.desc());
+        }
+    }
+
+    /// Whether the next turn should not sleep.
+    pub fn has_work(&self) -> bool {
+        !self.inbox.is_empty() || !self.spawns.is_empty() || !self.news.is_empty()
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let steps = self.units.iter().filter_map(|unit| unit.current.as_ref()?.deadline);
+        let own = [self.supervisor.deadline(), self.helpers.deadline(), self.probes.deadline()];
+        own.into_iter().flatten().chain(steps).min()
+    }
+
+    fn unit(&mut self, id: UnitId) -> Option<&mut Unit> {
+        self.units.get_mut(id.0 as usize)
+    }
+
+    fn name(&self, id: UnitId) -> &str {
+        self.plan.policy.get(id).map_or("?", |unit| &*unit.name)
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
+        self.units.iter().enumerate().map(|(number, unit)| unit.evidence(UnitId(number as u32))).collect()
+    }
+
+    /// Ends what is asked about a unit's start that is over.
+    fn forget_questions(&mut self, id: UnitId) {
+        let mut tools = Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
+        self.probes.forget(id, &mut tools);
+        if self.unit(id).is_some_and(|unit| unit.preparing.take().is_some()) {
+            self.helpers.cancel(|purpose| purpose == Purpose::Preflight(id), &self.poller);
+        }
+    }
+
+    fn ask_probes(&mut self, asked: Asked) {
+        let number = asked.unit.0 as usize;
+        let (Some(exec), Some(unit)) = (self.plan.exec.get(number), self.units.get(number)) else { return };
+        let set = match asked.kind {
+            ProbeKind::Ready => &exec.ready,
+            ProbeKind::Health => &exec.health,
+        };
+        let mut tools = Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
+        if let Some(answer) = self.probes.ask(asked, set, exec, unit, &mut tools) {
+            self.answered(answer);
+        }
+    }
+
+    /// The run directory is left clean, nobody is left behind, and everything that was said is written.
+    pub fn leave(&mut self) {
+        self.end_strays();
+        let wall = clock::wall();
+        for unit in &mut self.units {
+            unit.log.drain(wall, &mut self.console);
+            unit.log.close(&self.poller);
+            if let Some(socket) = unit.notify.take() {
+                socket.close(&self.poller);
+            }
+        }
+        if let Some(dir) = &self.run_dir {
+            dir.clean();
+        }
+        self.write_messages();
+        self.console.finish();
+    }
+
+    fn write_messages(&mut self) {
+        for (level, text) in self.messages.take() {
+            let level = match level {
+                tracing::Level::ERROR => "error",
+                tracing::Level::WARN => "warning",
+                _ => "info",
+            };
+            self.console.say(level, &text);
+        }
+    }
+
+    /// Log files and the event file are opened anew.
+    pub fn reopen(&mut self) {
+        for unit in &mut self.units {
+            unit.log.reopen();
+        }
+        self.events.reopen();
+        tracing::info!("log files are opened anew");
+    }
+
+    /// The state of everything, as messages.
+    pub fn tell_state(&self) {
+        for unit in self.supervisor.snapshot() {
+            let detail = unit.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+            let pid = unit.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+            tracing::info!("{}: {}{detail}{pid}, {} restarts", unit.unit, unit.state.word(), unit.restarts);
+        }
+    }
+
+    /// Everything is to stop.
+    pub fn begin_shutdown(&mut self, fast: bool) {
+        if !std::mem::replace(&mut self.shutting_down, true) {
+            Upward::stopping();
+        }
+        self.inbox.push_back(Event::Shutdown { fast });
+    }
+}
+
+/// `web: ready (degraded: …)`, `web: waiting (on db: …)`, `web: backoff (exited with 3)`.
+fn in_words(unit: &UnitSnapshot) -> String {
+    let degraded = unit.degraded.as_ref().map(|why| format!("degraded: {why}"));
+    let cause = Some(unit.cause.clone()).filter(|cause| !cause.is_empty());
+    let more = degraded.or_else(|| unit.detail.clone()).or(cause);
+    let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
+    format!("{}: {}{more}", unit.unit, unit.state.word())
+}
+
+/// The regular expressions that wait for a line of this unit.
+fn patterns(exec: &UnitExec) -> Vec<regex_lite::Regex> {
+    let probes = exec.ready.probes.iter().chain(&exec.health.probes);
+    probes
+        .filter_map(|probe| match probe {
+            Probe::Log { pattern } => regex_lite::Regex::new(pattern).ok(),
+            Probe::Notify
+            | Probe::Fd(_)
+            | Probe::Tcp { .. }
+            | Probe::Http { .. }
+            | Probe::Exec { .. }
+            | Probe::Path { .. } => None,
+        })
+        .collect()
+}
+
+/// Raises the soft limit on descriptors to the hard one; what it was before, for the children.
+fn raise_nofile() -> Option<(u64, u64)> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    // What is not allowed to be raised stays.
+    let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    Some((soft, hard))
+}
+
+/// Whether this scope is about more than one process.
+fn is_wide(scope: Scope) -> bool {
+    match scope {
+        Scope::Main => false,
+        Scope::Group | Scope::Tree => true,
+    }
+}

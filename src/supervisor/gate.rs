@@ -1,0 +1,149 @@
+//! What a waiting unit still waits for. Reads states, changes nothing.
+
+use super::snapshot::State;
+use super::unit::{Desired, Life, Process, Starting, Waiting};
+use super::{Supervisor, Time};
+use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};
+use std::time::Duration;
+
+/// Whether a unit may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// Now.
+    Open,
+    /// Not while these are as they are.
+    Closed(Vec<Blocker>),
+    /// A unit that it needs did not get there within the edge's time-out.
+    Expired { on: UnitId, timeout: Duration },
+}
+
+/// One reason not to start yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Blocker {
+    /// Who has to move.
+    pub on: UnitId,
+    /// `None`: a unit in conflict that is not down yet.
+    pub edge: Option<EdgeKind>,
+    /// When the edge gives up.
+    pub give_up_at: Option<Time>,
+}
+
+impl Supervisor {
+    /// Whether a unit may start at this moment.
+    pub(super) fn gate(&self, unit: UnitId, now: Time) -> Gate {
+        let mut blockers = Vec::new();
+        let since = match self.unit_at(unit).life() {
+            Life::Waiting(Waiting::ForOthers { since, .. }) => *since,
+            _ => now,
+        };
+        for edge in self.graph.edges(unit).iter().filter(|edge| edge.orders_start) {
+            let give_up_at = edge.timeout.map(|timeout| since + timeout);
+            let expired = give_up_at.is_some_and(|at| at <= now);
+            match edge.kind {
+                EdgeKind::Needs if self.has_reached(edge) => {}
+                EdgeKind::Needs => match edge.timeout.filter(|_| expired) {
+                    Some(timeout) => return Gate::Expired { on: edge.to, timeout },
+                    None => blockers.push(Blocker { on: edge.to, edge: Some(edge.kind), give_up_at }),
+                },
+                EdgeKind::Wants | EdgeKind::After => {
+                    let first = self.unit_at(unit).starts == 0;
+                    if first && !expired && !self.has_reached(edge) && !self.has_settled(edge) {
+                        blockers.push(Blocker { on: edge.to, edge: Some(edge.kind), give_up_at });
+                    }
+                }
+            }
+        }
+        for other in self.graph.conflicts(unit) {
+            if !self.unit_at(*other).is_down() {
+                blockers.push(Blocker { on: *other, edge: None, give_up_at: None });
+            }
+        }
+        if blockers.is_empty() { Gate::Open } else { Gate::Closed(blockers) }
+    }
+
+    /// What a unit waits for; empty if it does not wait.
+    pub(super) fn blockers(&self, unit: UnitId, now: Time) -> Vec<Blocker> {
+        if !matches!(self.unit_at(unit).life(), Life::Waiting(Waiting::ForOthers { .. })) {
+            return Vec::new();
+        }
+        match self.gate(unit, now) {
+            Gate::Closed(blockers) => blockers,
+            Gate::Open | Gate::Expired { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether the other unit is, at this moment, where the edge wants it. A succeeded task stays there; a skipped
+    /// unit asks for nothing.
+    pub(super) fn has_reached(&self, edge: &Edge) -> bool {
+        let unit = self.unit_at(edge.to);
+        let task = matches!(self.policy.units[edge.to.0 as usize].kind, Kind::Task { .. });
+        match unit.life() {
+            Life::Skipped => true,
+            Life::Ready(_) => matches!(edge.until, Until::Spawned | Until::Ready),
+            Life::Unhealthy(_) | Life::Starting(Starting { process: Some(Process::Running(_)), .. }) => {
+                edge.until == Until::Spawned
+            }
+            Life::Finished => task || edge.until == Until::Finished,
+            Life::Starting(_)
+            | Life::Inactive
+            | Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Failed
+            | Life::Group(_) => false,
+        }
+    }
+
+    /// Whether the other unit's first start has come to an end, as far as the edge's milestone goes: readiness is no
+    /// end for who waits for `finished`.
+    fn has_settled(&self, edge: &Edge) -> bool {
+        let unit = self.unit_at(edge.to);
+        let ended = match edge.until {
+            Until::Spawned | Until::Ready => unit.settled,
+            Until::Finished => unit.ended,
+        };
+        ended || unit.desired == Desired::Down || unit.state() == State::Skipped
+    }
+
+    /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
+    /// is not answering, or waits for such a one.
+    pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
+        let unit = self.unit_at(unit);
+        match unit.life() {
+            Life::Backoff { .. }
+            | Life::Failed
+            | Life::Finished
+            | Life::Inactive
+            | Life::Skipped
+            | Life::Waiting(Waiting::Unreachable { .. }) => true,
+            Life::Waiting(Waiting::ForOthers { .. }) => unit.ended,
+            Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Group(_) => false,
+        }
+    }
+
+    /// The unit at the end of the chain of needs that keeps a waiting unit from starting, if that one is stuck.
+    pub(super) fn stuck_root(&self, unit: UnitId, now: Time) -> Option<UnitId> {
+        let mut seen = vec![unit];
+        let mut next = 0;
+        while let Some(waiting) = seen.get(next).copied() {
+            for blocker in self.blockers(waiting, now) {
+                if blocker.edge != Some(EdgeKind::Needs) || seen.contains(&blocker.on) {
+                    continue;
+                }
+                let other = self.unit_at(blocker.on).life();
+                if !matches!(other, Life::Waiting(Waiting::ForOthers { .. })) && self.is_stuck(blocker.on) {
+                    return Some(blocker.on);
+                }
+                seen.push(blocker.on);
+            }
+            next += 1;
+        }
+        None
+    }
+}

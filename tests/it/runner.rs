@@ -1,0 +1,215 @@
+//! A running `tenon run` of a test: what it has said, what has happened in it, and its processes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::env::{Answer, TestEnv};
+
+/// Longer than anything here takes on a busy machine; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A runner, ended with the test.
+pub struct Runner<'a> {
+    env: &'a TestEnv,
+    child: Child,
+    said: PathBuf,
+}
+
+impl TestEnv {
+    /// Starts `tenon run` on the node's files.
+    pub fn run(&self) -> Runner<'_> {
+        self.run_with(&["--dir", "node", "run"])
+    }
+
+    /// Starts the binary with these arguments.
+    pub fn run_with(&self, args: &[&str]) -> Runner<'_> {
+        let file = fs::File::create(self.path("said")).unwrap();
+        self.run_into(args, file.into())
+    }
+
+    /// The same, with its output going elsewhere.
+    pub fn run_into(&self, args: &[&str], output: std::os::fd::OwnedFd) -> Runner<'_> {
+        let said = self.path("said");
+        let mut command = self.command(args);
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        Runner { env: self, child: command.spawn().unwrap(), said }
+    }
+}
+
+/// Waits until a closure gives something.
+#[track_caller]
+pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Runner<'_> {
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Everything it has written.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap_or_default()
+    }
+
+    /// The lines of one unit's output, in order.
+    pub fn lines(&self, unit: &str) -> Vec<String> {
+        self.said()
+            .lines()
+            .filter_map(|line| {
+                let (name, text) = line.split_once(" | ")?;
+                (name.trim_end() == unit).then(|| text.to_owned())
+            })
+            .collect()
+    }
+
+    /// Waits until it has written this.
+    #[track_caller]
+    pub fn wait_said(&self, text: &str) -> &Self {
+        let since = Instant::now();
+        while !self.said().contains(text) {
+            assert!(since.elapsed() < PATIENCE, "not said: {text}\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// What happened: unit and state, in order, repetitions left out.
+    pub fn states(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.env.path("state/events.jsonl")).unwrap_or_default();
+        let mut last = std::collections::HashMap::new();
+        let mut states = Vec::new();
+        for line in text.lines() {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            let unit = &event["unit"];
+            let (name, state) = (unit["unit"].as_str().unwrap(), unit["state"].as_str().unwrap());
+            if last.insert(name.to_owned(), state.to_owned()).as_deref() != Some(state) {
+                states.push(format!("{name} {state}"));
+            }
+        }
+        states
+    }
+
+    /// Waits until so many times a unit has come into a state.
+    #[track_caller]
+    pub fn wait_state(&self, state: &str, times: usize) -> &Self {
+        let since = Instant::now();
+        while self.states().iter().filter(|known| *known == state).count() < times {
+            assert!(since.elapsed() < PATIENCE, "never {state}: {:#?}\n{}", self.states(), self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// Asserts that the first `a` comes before the first `b`.
+    #[track_caller]
+    pub fn in_order(&self, a: &str, b: &str) -> &Self {
+        let states = self.states();
+        let at = |wanted: &str| states.iter().position(|state| state == wanted);
+        assert!(at(a).is_some() && at(a) < at(b), "{a} before {b}: {states:#?}");
+        self
+    }
+
+    /// The main process of a unit, from its status.
+    #[track_caller]
+    pub fn pid_of(&self, unit: &str) -> i32 {
+        until("a pid", || {
+            let text = fs::read_to_string(self.env.path("state/events.jsonl")).unwrap_or_default();
+            let last = text.lines().rev().find_map(|line| {
+                let event: serde_json::Value = serde_json::from_str(line).ok()?;
+                (event["unit"]["unit"] == unit).then(|| event["unit"]["pid"].as_i64())
+            });
+            last.flatten().map(|pid| pid as i32)
+        })
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) -> &Self {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).unwrap();
+        self
+    }
+
+    /// Asks it something.
+    pub fn ask(&self, args: &[&str]) -> Answer {
+        self.env.tenon(args)
+    }
+
+    /// Waits for its end and returns the exit status.
+    #[track_caller]
+    pub fn ended(&mut self) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+            }
+            assert!(since.elapsed() < PATIENCE, "has not ended\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// TERM, then its exit status.
+    #[track_caller]
+    pub fn stop(&mut self) -> i32 {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        self.ended()
+    }
+
+    /// A field of `/proc/PID/status`.
+    pub fn status(&self, field: &str) -> String {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.unwrap().trim().to_owned()
+    }
+
+    /// How many descriptors it has.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
+    /// Its direct children, and whether each is a zombie.
+    pub fn children(&self) -> Vec<(i32, bool)> {
+        let list = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid())).unwrap_or_default();
+        list.split_whitespace()
+            .map(|pid| {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                (pid.parse().unwrap(), stat.contains(") Z "))
+            })
+            .collect()
+    }
+}
+
+impl Drop for Runner<'_> {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            // First what it keeps, then itself: a runner that is killed leaves its units alone.
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(self.pid()),
+                nix::sys::signal::Signal::SIGQUIT,
+            );
+            for _ in 0..300 {
+                if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Whether a process lives (a zombie does not).
+pub fn lives(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
