@@ -34,7 +34,13 @@ pub fn generate(seed: u64) -> Scenario {
     for unit in &mut plan.units {
         // Giving up after a wait leaves no trace of a process, so nobody outside could tell why the runner ends.
         if unit.edges.iter().any(|edge| edge.timeout.is_some()) {
-            unit.restart.on_limit = OnLimit::Fail;
+            let kept = Restart {
+                policy: RestartPolicy::Always,
+                enabled: true,
+                max_restarts: None,
+                ..unit.restart.clone()
+            };
+            unit.restart = Restart { on_limit: OnLimit::Fail, except: Vec::new(), only: None, ..kept };
         }
     }
     if random.percent(10) {
