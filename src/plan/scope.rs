@@ -1,7 +1,7 @@
 //! Whose names an expression sees, and what reading them left behind.
 //!
 //! The names themselves are the graph's ([`UnitGraph::scope`]); here they are tied to the environment of the unit
-//! that is being planned, and every read of something secret or unknown is noticed.
+//! that is being planned, and every read of something secret is noticed.
 
 use super::env::state::EnvState;
 use super::inputs::Inputs;
@@ -24,14 +24,12 @@ pub(super) struct World<'a> {
 /// The environment of a unit while expressions look at it.
 pub(super) struct LiveEnv {
     state: RefCell<EnvState>,
-    /// Variables that were read and are not known in this run, since they were last taken.
-    unknown: RefCell<Vec<String>>,
 }
 
 impl LiveEnv {
     /// An environment that starts as `state`.
     pub fn new(state: EnvState) -> Self {
-        Self { state: RefCell::new(state), unknown: RefCell::default() }
+        Self { state: RefCell::new(state) }
     }
 
     /// To look at it.
@@ -43,20 +41,11 @@ impl LiveEnv {
     pub fn borrow_mut(&self) -> RefMut<'_, EnvState> {
         self.state.borrow_mut()
     }
-
-    /// The unknown variables that were read since the last call.
-    pub fn take_unknown(&self) -> Vec<String> {
-        self.unknown.take()
-    }
 }
 
 impl EnvSource for LiveEnv {
     fn get(&self, name: &str) -> Value {
-        let value = self.state.borrow().value(name);
-        if value == Value::Unknown {
-            self.unknown.borrow_mut().push(name.to_owned());
-        }
-        value
+        self.state.borrow().value(name)
     }
 }
 

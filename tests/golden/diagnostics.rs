@@ -17,10 +17,11 @@ use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon::diagnostic::{Code, Diagnostic, SourceMap, human, in_order, json};
+use tenon::diagnostic::{Code, Diagnostic, Level, SourceMap, has_errors, human, in_order, json};
 use tenon::facts::Facts;
 use tenon::load::{SearchPath, load};
-use tenon::resolve::{Inputs, Options, resolve};
+use tenon::plan::{self, EnvFileText};
+use tenon::resolve::{Dirs, Inputs, Options, UnitGraph, resolve};
 
 const CASES: &str = "tests/golden/diagnostics";
 
@@ -56,8 +57,33 @@ fn check_folder(folders: Vec<PathBuf>, options: &str, sources: &mut SourceMap) -
     }
     let inputs =
         Inputs { files: &files, options: chosen, environment: environment.as_ref(), facts: facts.as_ref() };
-    diagnostics.extend(resolve(&inputs, sources).1);
+    let (graph, found) = resolve(&inputs, sources);
+    diagnostics.extend(found);
+    if !has_errors(&diagnostics) {
+        diagnostics.extend(final_values(&graph, environment.as_ref(), sources));
+    }
     in_order(diagnostics)
+}
+
+/// What the plan has to say; notes about the environment aside, which every file that reads it would give.
+fn final_values(
+    graph: &UnitGraph,
+    environment: Option<&IndexMap<String, String>>,
+    sources: &SourceMap,
+) -> Vec<Diagnostic> {
+    let environ: Option<Vec<(String, Vec<u8>)>> = environment
+        .map(|all| all.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes())).collect());
+    let inputs = plan::Inputs {
+        sources,
+        environ: environ.as_deref(),
+        env_file: &|path| match path {
+            "/etc/broken" => EnvFileText::Text("A=1\nno line\n".into()),
+            _ => EnvFileText::Absent,
+        },
+        dirs: &Dirs::default(),
+        container: false,
+    };
+    plan::build(graph, &inputs).1
 }
 
 struct Case {
@@ -132,7 +158,9 @@ fn every_case_says_what_it_must() {
 fn what_is_right_is_accepted() {
     for options in ["", "unit example", "profile a2", "unit example\nprofile 800I-A2\nrole decode"] {
         let mut sources = SourceMap::default();
-        let diagnostics = check_folder(vec!["tests/golden/accepted".into()], options, &mut sources);
+        let mut diagnostics = check_folder(vec!["tests/golden/accepted".into()], options, &mut sources);
+        // That a variable comes from the environment is only noted.
+        diagnostics.retain(|diagnostic| diagnostic.level != Level::Note);
         assert_eq!(human(&diagnostics, &sources, false), "", "{options}");
     }
 }
