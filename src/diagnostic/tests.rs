@@ -1,3 +1,5 @@
+//! Diagnostics as people and programs see them.
+
 use super::*;
 
 fn sources() -> SourceMap {

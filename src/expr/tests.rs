@@ -14,7 +14,7 @@ impl Scope for World {
             "env" => Some(Value::Handle(Handle(0))),
             "param" => Some(Value::Handle(Handle(1))),
             "fact" => Some(Value::Handle(Handle(2))),
-            "mooncake" => Some(Value::Handle(Handle(3))),
+            "poolunit" => Some(Value::Handle(Handle(3))),
             "unit" => Some(Value::Handle(Handle(4))),
             _ => None,
         }
@@ -39,7 +39,7 @@ impl Scope for World {
             (1, "broken") => Err("parameters need each other: a, b, a".to_owned()),
             (1, "sizes") => Ok(Value::map([("dp_size".to_owned(), Value::Int(2))])),
             (1, "half") => Ok(Value::list([Value::Int(1), Value::Unknown])),
-            (2, "npu") => Ok(Value::list(["0", "1", "2", "3", "4", "5", "6"].map(Value::from))),
+            (2, "gpu") => Ok(Value::list(["0", "1", "2", "3", "4", "5", "6"].map(Value::from))),
             (2, "ips") => Ok(Value::map([("0".to_owned(), Value::from("192.0.2.1"))])),
             (2, "cann") => text("9.1.0.RC1"),
             (2, "hdk") => text("25.5"),
@@ -71,8 +71,8 @@ impl Names for World {
     fn member(&self, root: &str, member: &str) -> Result<(), Vec<String>> {
         let known: &[&str] = match root {
             "param" => &["port", "http-port", "ratio", "mode", "on", "broken", "sizes", "half", "absent"],
-            "fact" => &["npu", "ips", "cann", "hdk", "net", "dark", "absent"],
-            "mooncake" => &["size", "protocol"],
+            "fact" => &["gpu", "ips", "cann", "hdk", "net", "dark", "absent"],
+            "poolunit" => &["size", "protocol"],
             "unit" => &["name", "instance", "index", "labels", "devices", "param"],
             _ => return Ok(()),
         };
@@ -84,7 +84,7 @@ impl Names for World {
     }
 
     fn roots(&self) -> Vec<String> {
-        ["env", "param", "fact", "mooncake", "unit"].map(str::to_owned).to_vec()
+        ["env", "param", "fact", "poolunit", "unit"].map(str::to_owned).to_vec()
     }
 }
 
@@ -325,28 +325,28 @@ fn and_or_not_and_choice() {
 #[test]
 fn index_and_slice() {
     check(&[
-        ("fact.npu[0]", "'0'"),
-        ("fact.npu[-1]", "'6'"),
-        ("fact.npu[7]", "nothing"),
-        ("fact.npu[-8]", "nothing"),
-        ("fact.npu[9223372036854775807]", "nothing"),
+        ("fact.gpu[0]", "'0'"),
+        ("fact.gpu[-1]", "'6'"),
+        ("fact.gpu[7]", "nothing"),
+        ("fact.gpu[-8]", "nothing"),
+        ("fact.gpu[9223372036854775807]", "nothing"),
         ("fact.ips['0']", "'192.0.2.1'"),
         ("fact.ips['9']", "nothing"),
         ("fact.ips[0]", "! the keys of a table are text, not a whole number @ fact.ips[0]"),
-        ("fact.npu['0']", "! a list is asked by number, not by text @ fact.npu['0']"),
+        ("fact.gpu['0']", "! a list is asked by number, not by text @ fact.gpu['0']"),
         ("'häh'[1]", "'ä'"),
-        ("fact.npu[2:4]", "['2', '3']"),
-        ("fact.npu[5:]", "['5', '6']"),
-        ("fact.npu[:2]", "['0', '1']"),
-        ("fact.npu[-2:]", "['5', '6']"),
-        ("fact.npu[:-5]", "['0', '1']"),
-        ("fact.npu[:]", "['0', '1', '2', '3', '4', '5', '6']"),
-        ("fact.npu[9:]", "[]"),
-        ("fact.npu[4:2]", "[]"),
-        ("fact.npu[-99:1]", "['0']"),
+        ("fact.gpu[2:4]", "['2', '3']"),
+        ("fact.gpu[5:]", "['5', '6']"),
+        ("fact.gpu[:2]", "['0', '1']"),
+        ("fact.gpu[-2:]", "['5', '6']"),
+        ("fact.gpu[:-5]", "['0', '1']"),
+        ("fact.gpu[:]", "['0', '1', '2', '3', '4', '5', '6']"),
+        ("fact.gpu[9:]", "[]"),
+        ("fact.gpu[4:2]", "[]"),
+        ("fact.gpu[-99:1]", "['0']"),
         ("'häh'[1:]", "'äh'"),
-        ("fact.npu['a':]", "! a bound of a slice is a whole number, not text @ fact.npu['a':]"),
-        ("fact.npu[::2]", "! expected `]`, found `:` @ :"),
+        ("fact.gpu['a':]", "! a bound of a slice is a whole number, not text @ fact.gpu['a':]"),
+        ("fact.gpu[::2]", "! expected `]`, found `:` @ :"),
         ("1[0]", "! a whole number has no elements @ 1[0]"),
         ("1[:]", "! a whole number has no slices @ 1[:]"),
     ]);
@@ -370,9 +370,9 @@ fn nothing_stays_nothing() {
         ("env.A // 0", "nothing"),
         ("-env.A", "nothing"),
         ("env.A[0]", "nothing"),
-        ("fact.npu[env.A]", "nothing"),
+        ("fact.gpu[env.A]", "nothing"),
         ("env.A[1:]", "nothing"),
-        ("fact.npu[env.A:]", "nothing"),
+        ("fact.gpu[env.A:]", "nothing"),
         ("not env.A", "true"),
         ("env.A and 1", "nothing"),
         ("env.A or 1", "1"),
@@ -400,8 +400,8 @@ fn unknown_spreads() {
         ("env.DARK | required('m')", "unknown"),
         ("env.DARK | int", "unknown"),
         ("env.DARK[0]", "unknown"),
-        ("fact.npu[env.DARK]", "unknown"),
-        ("fact.npu[env.DARK:]", "unknown"),
+        ("fact.gpu[env.DARK]", "unknown"),
+        ("fact.gpu[env.DARK:]", "unknown"),
         ("env.DARK.x", "unknown"),
         ("first(env.DARK, 'a')", "unknown"),
         ("first('a', env.DARK)", "'a'"),
@@ -464,12 +464,12 @@ fn filters_bind_before_operators_and_tests_before_not() {
         ("1 + '2' | int", "3"),
         ("'a' ~ 1 | string", "'a1'"),
         ("-'3' | int", "! `-` wants a number, not text @ -'3'"),
-        ("fact.npu | length == 7", "true"),
-        ("36000 if fact.npu | length > 8 else 28000", "28000"),
+        ("fact.gpu | length == 7", "true"),
+        ("36000 if fact.gpu | length > 8 else 28000", "28000"),
         ("20000 + (env.TWO | int) * 1000", "22000"),
         ("not env.POD_IP is defined or true", "true"),
         ("env.TWO | default('0') == '2' and true", "true"),
-        ("(fact.npu | length)", "7"),
+        ("(fact.gpu | length)", "7"),
     ]);
 }
 
@@ -483,7 +483,7 @@ fn templates_keep_text_and_types() {
     check_template("{{ param.port }}", "8800");
     check_template("{{param.port}}", "8800");
     check_template("{{ env.ABSENT }}", "nothing");
-    check_template("{{ fact.npu[:1] }}", "['0']");
+    check_template("{{ fact.gpu[:1] }}", "['0']");
     check_template(" {{ param.port }}", "' 8800'");
     check_template("{{ param.port }}\n", "'8800\n'");
     check_template("http://{{ env.POD_IP }}:{{ param.port }}/", "'http://10.0.0.1:8800/'");
@@ -500,8 +500,8 @@ fn nothing_inside_text_is_an_error_that_names_it() {
     check_template("ip={{ env.ABSENT }}", "! `env.ABSENT` is nothing here @ env.ABSENT");
     check_template("{{ env.ABSENT | dirname }}/x", "! `env.ABSENT` is nothing here @ env.ABSENT");
     check_template("{{ fact.absent.interface }}/x", "! `fact.absent` is nothing here @ fact.absent");
-    check_template("{{ fact.npu[env.ABSENT | int] }}/x", "! `env.ABSENT` is nothing here @ env.ABSENT");
-    check_template("{{ fact.npu[9] }}/x", "! `fact.npu[9]` is nothing here @ fact.npu[9]");
+    check_template("{{ fact.gpu[env.ABSENT | int] }}/x", "! `env.ABSENT` is nothing here @ env.ABSENT");
+    check_template("{{ fact.gpu[9] }}/x", "! `fact.gpu[9]` is nothing here @ fact.gpu[9]");
     check_template("{{ 1 + env.ABSENT }}/x", "! `env.ABSENT` is nothing here @ env.ABSENT");
     check_template(
         "{{ env.EMPTY | nonempty }}/x",
@@ -521,7 +521,7 @@ fn nothing_inside_text_is_an_error_that_names_it() {
 
 #[test]
 fn lists_inside_text_are_errors() {
-    check_template("x {{ fact.npu }}", "! a list is not text @ fact.npu");
+    check_template("x {{ fact.gpu }}", "! a list is not text @ fact.gpu");
     check_template("x {{ fact.net }}", "! a table is not text @ fact.net");
     check_template("x {{ env }}", "! a group of values is not text @ env");
 }
@@ -561,9 +561,9 @@ fn each_heads() {
     assert_eq!(each("loop in x"), "! `loop` cannot be the name of a variable @ loop");
     assert_eq!(each("d in"), "! expected a value, found the end @ ");
     assert_eq!(each("d in a b"), "! expected an operator or the end, found `b` @ b");
-    let source = "d in fact.npu['a']";
+    let source = "d in fact.gpu['a']";
     let problem = Each::parse(source).unwrap().list.eval(&World).unwrap_err();
-    assert_eq!(&source[problem.range], "fact.npu['a']");
+    assert_eq!(&source[problem.range], "fact.gpu['a']");
 }
 
 #[test]

@@ -33,11 +33,11 @@ fn check_help(source: &str, expected: &str) {
 #[test]
 fn what_is_right_has_no_problems() {
     for source in [
-        "param.mode == 'standalone' and mooncake.size is defined",
+        "param.mode == 'standalone' and poolunit.size is defined",
         "env.ANYTHING | nonempty | default('1') | bool",
         "first(env.A, env.B, fact.net.address)",
-        "script('ascend_context.py')",
-        "fact.npu[param.port:] | chunk(param.port) | item(unit.index)",
+        "script('xcards_context.py')",
+        "fact.gpu[param.port:] | chunk(param.port) | item(unit.index)",
         "not (env.F | default('0') == '1' and env.G is defined)",
         "max(env.C | default(3000) | int, env.T | default(3000) | int)",
         "param['http-port']",
@@ -58,11 +58,11 @@ fn unknown_names() {
     check("param.mode == standalone", &["unknown name `standalone` @ standalone -> 'standalone'"]);
     check("nowhere.x", &["unknown name `nowhere` @ nowhere"]);
     check_help("param.prot", "did you mean `param.port`?");
-    check_help("mooncake.zzz", "`mooncake` has `protocol`, `size`");
-    check_help("nowhere.x", "names here are `env`, `fact`, `mooncake`, `param`, `unit`");
+    check_help("poolunit.zzz", "`poolunit` has `protocol`, `size`");
+    check_help("nowhere.x", "names here are `env`, `fact`, `param`, `poolunit`, `unit`");
     check_help(
         "standalone",
-        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `mooncake`, `param`, `unit`",
+        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `param`, `poolunit`, `unit`",
     );
 }
 
@@ -107,10 +107,10 @@ fn arguments() {
     check("fact.cann is at_least(9)", &["a version is text, not a whole number @ 9"]);
     check("fact.cann is at_least('x')", &["`x` is not a version; write it like `9.1.0` or `8.2.RC1` @ 'x'"]);
     check(
-        "fact.npu | matching('(')",
+        "fact.gpu | matching('(')",
         &["`(` is not a regular expression: found open group without closing ')' @ '('"],
     );
-    check("fact.npu | chunk(0)", &["chunks have at least one element, not 0 @ 0"]);
+    check("fact.gpu | chunk(0)", &["chunks have at least one element, not 0 @ 0"]);
     check("env.A | hostport(70000)", &["`70000` is not a port, 0 to 65535 @ 70000"]);
     check("env.A | shift_range('1')", &["ports are shifted by a whole number, not by text @ '1'"]);
     check("env.A | split(1)", &["the separator is text, not a whole number @ 1"]);

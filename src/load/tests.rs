@@ -1,3 +1,5 @@
+//! Folders in, what is found and what is wrong with it out.
+
 use super::*;
 use std::fs;
 

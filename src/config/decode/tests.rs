@@ -1,3 +1,5 @@
+//! Merged trees decoded to types: text in, values and problems out.
+
 use super::*;
 use crate::config::parse;
 use crate::config::tree::Layer;

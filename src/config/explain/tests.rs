@@ -1,3 +1,5 @@
+//! What people are told of keys and codes, and the reference page as committed.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! The table of keys holds together.
+
 use super::*;
 use crate::config::tree::Item;
 use std::collections::HashSet;

@@ -1,3 +1,5 @@
+//! Layers over layers: texts in, the merged tree and its losers out.
+
 use super::*;
 use crate::config::parse;
 use crate::config::tree::Layer;

@@ -1,3 +1,5 @@
+//! TOML text in, trees with places and problems out.
+
 use super::*;
 use crate::diagnostic::SourceMap;
 

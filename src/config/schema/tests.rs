@@ -1,3 +1,5 @@
+//! Files checked against the table of keys: text in, problems out.
+
 use super::*;
 use crate::config::tree::Layer;
 use crate::config::{finish, read};
@@ -40,7 +42,7 @@ fn templates_stand_for_any_value() {
     accepted("user = '{{ env.USER }}'\nmain = false\n[cgroup]\nmemory_max = '{{ param.m }}'");
     accepted("interpreter = '{{ param.python }}'");
     accepted(
-        "[ports.x]\nvalue = ['{{ param.a }}', 80]\non = [{ each = 'd in unit.devices', use = ['npu{{ d }}'] }]",
+        "[ports.x]\nvalue = ['{{ param.a }}', 80]\non = [{ each = 'd in unit.devices', use = ['gpu{{ d }}'] }]",
     );
     check("[stop]\ntimeout = '{{ param. }}'", &[(Code::ExpressionSyntax, "}")]);
     check("data.x = ['{{ 1 + }}']", &[(Code::ExpressionSyntax, "}")]);
