@@ -295,7 +295,8 @@ impl Oracle {
     pub(super) fn nothing_forgotten(&mut self) {
         for unit in self.ids() {
             let seen = self.get(unit).clone();
-            let active = seen.is_live() || seen.preparing || (self.is_external(unit) && seen.starts > 0);
+            let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
+            let active = seen.is_live() || seen.preparing || asking;
             let limited = self.edges[unit.0 as usize]
                 .iter()
                 .any(|edge| edge.kind == EdgeKind::Needs && edge.timeout.is_some());
