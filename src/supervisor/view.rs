@@ -53,7 +53,7 @@ impl Supervisor {
                     blockers.iter().map(|blocker| self.blocker_words(*blocker)).collect();
                 (!words.is_empty()).then(|| format!("on {}", words.join(", ")))
             }
-            Life::Waiting(Waiting::Unreachable { .. }) => Some(format!("unreachable, {}", unit.cause())),
+            Life::Waiting(Waiting::Unreachable { .. }) => Some(unit.cause().to_string()),
             Life::Preparing(Preparing::Step { step, .. }) => Some(format!("bootstrap step {}", step + 1)),
             Life::Starting(Starting { last, .. }) => last.clone(),
             Life::Unhealthy(Up { complaint, .. }) => complaint.clone(),

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
+    /// It has been sent KILL.
+    pub killed: bool,
     /// A question is on its way.
     pub asked: bool,
     /// An external has not answered in time, or no longer.
@@ -295,10 +297,10 @@ impl Oracle {
         }
         let stopping = seen.signalled_at.is_some() || seen.named || seen.dragged;
         let runs = seen.process == Some((Phase::Main, true)) && !stopping;
+        let external = self.is_external(edge.to);
         match edge.until {
-            Until::Spawned if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
+            Until::Spawned | Until::Ready if external => self.ready_since(edge.to).is_some(),
             Until::Spawned => runs,
-            Until::Ready if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
             Until::Ready => runs && self.ready_since(edge.to).is_some() && !seen.unhealthy,
             Until::Finished => false,
         }
@@ -352,7 +354,7 @@ impl Oracle {
         let idle = down && !asking;
         let stays = self.plan.units[unit.0 as usize].holds_data && !down;
         let follows = !self.is_at_rest(unit) && !stays;
-                let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
+        let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
