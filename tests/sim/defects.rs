@@ -107,7 +107,7 @@ impl Defective {
     fn spoil(&mut self, event: &Event, actions: &mut Vec<Action>) {
         match self.defect {
             Defect::NeverKills => {
-                actions.retain(|action| !matches!(action, Action::Signal { signal: 9, .. }))
+                actions.retain(|action| !matches!(action, Action::Signal { signal: 9, .. }));
             }
             Defect::KillsAtOnce => {
                 for action in actions {
@@ -126,7 +126,7 @@ impl Defective {
                 }
             }
             Defect::LosesReplies => {
-                actions.retain(|action| !matches!(action, Action::Reply { job, .. } if job.0 % 2 == 0))
+                actions.retain(|action| !matches!(action, Action::Reply { job, .. } if job.0 % 2 == 0));
             }
             _ => {}
         }

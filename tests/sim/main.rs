@@ -4,6 +4,8 @@
 //! - `scenarios.rs`: named situations as text, with the timeline that the specification asks for.
 //! - `defects.rs`: machines with a planted defect, to prove that the oracle would see it.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test speaks by failing")]
+
 mod defects;
 mod lives;
 mod scenarios;

@@ -4,11 +4,10 @@ use super::*;
 fn the_documentation_shows_this_table() {
     let shown = include_str!("../../../docs/state-table.md");
     let rendered = markdown();
-    if !shown.contains(&rendered) {
-        panic!(
-            "docs/state-table.md does not show the table of src/supervisor/table.rs; it is now:\n\n{rendered}"
-        );
-    }
+    assert!(
+        shown.contains(&rendered),
+        "docs/state-table.md does not show the table of src/supervisor/table.rs; it is now:\n\n{rendered}"
+    );
 }
 
 #[test]
