@@ -207,8 +207,13 @@ impl<'a> Machine<'a> {
         if args.iter().any(Value::is_nothing) {
             return Ok(Value::Nothing);
         }
-        let shape_only = matches!(filter, Filter::Length | Filter::Chunk | Filter::Item | Filter::Nonempty);
-        if args.iter().any(Value::has_unknown) || (!shape_only && input_value.has_unknown()) {
+        let unknown = match filter {
+            Filter::Nonempty => input_value.truth().is_none(),
+            Filter::Length | Filter::Chunk => input_value.is_open(),
+            Filter::Item => false,
+            _ => input_value.has_unknown(),
+        };
+        if unknown || args.iter().any(Value::has_unknown) {
             return Ok(Value::Unknown);
         }
         self.charge(filter_work(filter, &input_value, &args), node)?;

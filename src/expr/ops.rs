@@ -183,7 +183,10 @@ fn contains(item: &Value, container: &Value) -> Result<Option<bool>, Fault> {
             Ok(if found.contains(&Some(true)) { Some(true) } else { (!any_unknown).then_some(false) })
         }
         (Value::Str(part), Value::Str(text)) => Ok(Some(text.contains(&**part))),
-        (Value::Str(key), Value::Map(entries)) => Ok(Some(entries.contains_key(&**key))),
+        (Value::Str(key), Value::Map(entries)) => match entries.get(&**key) {
+            Some(Value::Unknown) => Ok(None),
+            found => Ok(Some(found.is_some())),
+        },
         _ => Err(Fault::new(format!("{} cannot be looked for in {}", item.kind(), container.kind()))),
     }
 }
@@ -193,9 +196,7 @@ pub(super) fn index(base: &Value, index: &Value) -> Result<Value, Fault> {
     match (base, index) {
         (Value::Nothing, _) | (_, Value::Nothing) => Ok(Value::Nothing),
         (Value::Unknown, _) | (_, Value::Unknown) => Ok(Value::Unknown),
-        (Value::List(items), Value::Int(at)) => {
-            Ok(position(*at, items.len()).and_then(|at| items.get(at).cloned()).unwrap_or(Value::Nothing))
-        }
+        (Value::List(items), Value::Int(at)) => Ok(element(items, *at)),
         (Value::Str(text), Value::Int(at)) => {
             let found = position(*at, text.chars().count()).and_then(|at| text.chars().nth(at));
             Ok(found.map_or(Value::Nothing, |c| Value::from(c.to_string())))
@@ -213,6 +214,14 @@ pub(super) fn index(base: &Value, index: &Value) -> Result<Value, Fault> {
     }
 }
 
+/// An element of a list. Unknown ones between it and the end that is counted from may be none: then it is unknown too.
+fn element(items: &[Value], at: i64) -> Value {
+    let Some(position) = position(at, items.len()) else { return Value::Nothing };
+    let Some(item) = items.get(position) else { return Value::Nothing };
+    let passed = if at < 0 { items.get(position..) } else { items.get(..position) };
+    if passed.unwrap_or(&[]).contains(&Value::Unknown) { Value::Unknown } else { item.clone() }
+}
+
 /// An index from either end as a position, if there is one.
 fn position(at: i64, len: usize) -> Option<usize> {
     let at = if at < 0 { i64::try_from(len).ok()?.checked_add(at)? } else { at };
@@ -226,7 +235,7 @@ pub(super) fn slice(base: &Value, from: Option<&Value>, to: Option<&Value>) -> R
     if all.clone().any(Value::is_nothing) {
         return Ok(Value::Nothing);
     }
-    if all.any(|value| *value == Value::Unknown) {
+    if all.any(Value::is_open) {
         return Ok(Value::Unknown);
     }
     let bound = |value: Option<&Value>, len: usize, open: usize| match value {

@@ -86,6 +86,21 @@ impl Value {
         }
     }
 
+    /// Whether how many elements it has is unknown: an unknown element may turn out to be nothing, and is left out then.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::List(items) => items.contains(&Self::Unknown),
+            Self::Map(entries) => entries.values().any(|value| *value == Self::Unknown),
+            Self::Unknown => true,
+            Self::Nothing
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Handle(_) => false,
+        }
+    }
+
     /// Its truth: nothing, `false`, 0, empty text, an empty list and an empty table are false. `None` = not known.
     pub fn truth(&self) -> Option<bool> {
         Some(match self {
@@ -95,8 +110,8 @@ impl Value {
             Self::Int(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
             Self::Str(text) => !text.is_empty(),
-            Self::List(items) => !items.is_empty(),
-            Self::Map(entries) => !entries.is_empty(),
+            Self::List(items) => return any(items.iter()),
+            Self::Map(entries) => return any(entries.values()),
             Self::Handle(_) => true,
         })
     }
@@ -113,6 +128,11 @@ impl Value {
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::Str(a), Self::Str(b)) => a == b,
             (Self::Handle(a), Self::Handle(b)) => a == b,
+            (Self::List(_), Self::List(_)) | (Self::Map(_), Self::Map(_))
+                if self.is_open() || other.is_open() =>
+            {
+                return None;
+            }
             (Self::List(a), Self::List(b)) => {
                 return all(a.len() == b.len(), a.iter().zip(b.iter()).map(|(a, b)| a.same(b)));
             }
@@ -159,6 +179,13 @@ impl Value {
     pub fn map(entries: impl IntoIterator<Item = (String, Self)>) -> Self {
         Self::Map(Arc::new(entries.into_iter().filter(|(_, value)| !value.is_nothing()).collect()))
     }
+}
+
+/// Whether there is any element: an unknown one may be nothing.
+fn any<'a>(mut items: impl ExactSizeIterator<Item = &'a Value>) -> Option<bool> {
+    let empty = items.len() == 0;
+    let known = items.any(|item| *item != Value::Unknown);
+    if empty { Some(false) } else { known.then_some(true) }
 }
 
 /// Whether all hold: one that does not decides, whatever the unknown ones are.
