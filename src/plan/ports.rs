@@ -60,17 +60,13 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, unit: &Unit, at: usize, out: &mut Vec
         }
         let span = claim.get("value").map_or(key, |value| value.span);
         turns(cx, claim, &mut |cx| {
-            let ranges = ranges(cx, claim.get("value"));
-            if !ranges.is_empty() {
+            let (ranges, on) = (ranges(cx, claim.get("value")), places(cx, claim));
+            // Ports of no place (no cards, for example) are no claim.
+            if !ranges.is_empty() && !on.is_empty() {
                 out.push(Claim {
                     unit: at,
                     name: unit.name.to_string(),
-                    port: PortClaim {
-                        name: name.to_owned(),
-                        ranges,
-                        on: places(cx, claim),
-                        span: Some(span),
-                    },
+                    port: PortClaim { name: name.to_owned(), ranges, on, span: Some(span) },
                     knob: claim.get("value").and_then(|value| knob(value, unit)),
                 });
             }

@@ -281,8 +281,10 @@ impl World {
             }
             return Ok(Param { value, layer: node.layer, span: Some(node.span), secret, losers });
         }
+        // What has no value because another one has none is told with that one.
         if !decl.optional
             && let Some(missing) = self.state.borrow_mut().missing.last_mut()
+            && missing.is_empty()
         {
             missing.insert((file, name.to_owned()));
         }
