@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const ENV_FILE_MAX: u64 = 1 << 20;
 
 /// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
-pub fn run_dir() -> PathBuf {
+fn run_dir() -> PathBuf {
     folder("RUNTIME_DIRECTORY", "/run/tenon", || Some(variable("XDG_RUNTIME_DIR")?.join("tenon")))
 }
 

@@ -83,6 +83,9 @@ impl Output {
     /// Says something beside the data. Nobody to hear it is no error.
     #[expect(clippy::unused_self, reason = "as in `data`")]
     pub fn say(self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let end = if text.ends_with('\n') { "" } else { "\n" };
         let _ = write!(anstream::stderr().lock(), "{text}{end}");
     }

@@ -11,6 +11,7 @@ use super::args::Global;
 use super::error::{CliError, Kind};
 use super::here;
 use super::output::Output;
+use crate::config::tree::Node;
 use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json};
 use crate::facts::Facts;
 use crate::facts::read::Here;
@@ -84,7 +85,7 @@ impl Context {
     /// [`Kind::Usage`] if a path stands beside other names.
     pub fn load(&self, units: &[String]) -> Result<Loaded, CliError> {
         let mut sources = SourceMap::default();
-        if let Some(name) = units.iter().find(|unit| unit.ends_with(".toml") && !unit.contains('/')) {
+        if let Some(name) = units.iter().find(|unit| is_file_name(unit)) {
             return Err(CliError::new(Kind::Usage, format!("`{name}` is not the name of a unit"))
                 .hint(format!("to name a file, write `./{name}`; a unit's name has no `.toml`")));
         }
@@ -116,7 +117,7 @@ impl Context {
         let prepared = resolve::prepare(&files, &sources);
         let facts = self.facts(&prepared, sees)?;
         let environment = (sees != Sees::Files).then(text_environment);
-        let dirs = if sees == Sees::Files { Dirs::default() } else { here::dirs() };
+        let dirs = if sees == Sees::Files { Dirs::default() } else { dirs(prepared.node()) };
         let options = Options {
             profile: self.global.profile.clone(),
             role: self.global.role.clone(),
@@ -161,6 +162,21 @@ impl Context {
             }
         }
         if has_errors(&diagnostics) { Err(CliError::silent(Kind::Config)) } else { Ok(()) }
+    }
+
+    /// Where the runner's control socket is: `--socket`, the node file's, or `control.sock` in the run directory.
+    pub fn socket_path(&self) -> PathBuf {
+        if let Some(path) = &self.global.socket {
+            return path.clone();
+        }
+        let mut sources = SourceMap::default();
+        let (mut files, _) = load::load(&here::search_path().or_dirs(&self.global.dir), &mut sources);
+        // What is wrong with the files is not this verb's business; and only the node file is.
+        files.units.clear();
+        files.profiles.clear();
+        let prepared = resolve::prepare(&files, &sources);
+        let given = prepared.node().get("control.socket").and_then(Node::as_str);
+        given.map_or_else(|| Path::new(&dirs(prepared.node()).run).join("control.sock"), PathBuf::from)
     }
 
     fn facts(&self, prepared: &Prepared, sees: Sees) -> Result<Option<Facts>, CliError> {
@@ -246,6 +262,11 @@ pub fn once(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     out
 }
 
+/// `web.toml`: meant as a file, but read as a name.
+fn is_file_name(unit: &str) -> bool {
+    !unit.contains('/') && Path::new(unit).extension().is_some_and(|extension| extension == "toml")
+}
+
 /// The error for a name nobody has.
 pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError {
     let error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{name}`"));
@@ -256,6 +277,18 @@ pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError
     match near {
         Some((_, name)) => error.hint(format!("did you mean `{name}`?")),
         None => error.hint("`tenon plan` lists what would run"),
+    }
+}
+
+/// The node file's folders, else this machine's.
+fn dirs(node: &Node) -> Dirs {
+    let machine = here::dirs();
+    let given =
+        |key: &str, machine: String| node.get(key).and_then(Node::as_str).map_or(machine, str::to_owned);
+    Dirs {
+        run: given("dirs.run", machine.run),
+        log: given("dirs.log", machine.log),
+        state: given("dirs.state", machine.state),
     }
 }
 

@@ -150,13 +150,13 @@ impl Splitter<'_> {
             match self.next() {
                 Some('"') => return,
                 Some('\\') => match self.next() {
-                    Some('\n') => {}
+                    // A line end behind a backslash stands for nothing, and so does the end of the text.
+                    Some('\n') | None => {}
                     Some(char @ ('"' | '\\' | '`' | '$')) => self.push_char(char),
                     Some(char) => {
                         self.push_char('\\');
                         self.push_char(char);
                     }
-                    None => {}
                 },
                 Some(char) => self.push_char(char),
                 None => {}

@@ -70,7 +70,7 @@ impl<'a> Decoder<'a> {
 
     /// The table `[name]`; if it is not there every key has its default.
     pub fn section(&self, name: &'static str) -> Section<'_> {
-        Section { decoder: self, table: self.root.get(name).and_then(Node::as_table), section: name }
+        Section { decoder: self, table: self.root.get(name).and_then(Node::as_table), path: name }
     }
 
     /// Whether the table is there.
@@ -95,7 +95,7 @@ impl<'a> Decoder<'a> {
 
     /// A table that stands somewhere else, as a section: an element of `ready.all` is `"ready.all[]"`.
     pub fn table<'b>(&'b self, node: &'b Node, section: &'static str) -> Section<'b> {
-        Section { decoder: self, table: node.as_table(), section }
+        Section { decoder: self, table: node.as_table(), path: section }
     }
 
     /// Adds a diagnostic of the caller's own.
@@ -115,7 +115,7 @@ impl<'a> Decoder<'a> {
 pub struct Section<'a> {
     decoder: &'a Decoder<'a>,
     table: Option<&'a Table>,
-    section: &'static str,
+    path: &'static str,
 }
 
 impl<'a> Section<'a> {
@@ -135,10 +135,10 @@ impl<'a> Section<'a> {
     }
 
     fn key(&self, name: &str) -> Option<&'static Key> {
-        let key = keys::find(self.decoder.kind, self.section, name);
+        let key = keys::find(self.decoder.kind, self.path, name);
         // Elements of lists stand in the table of keys as parts of unit files.
-        let key = key.or_else(|| keys::find(FileKind::Unit, self.section, name));
-        debug_assert!(key.is_some(), "no key `{name}` in section `{}`", self.section);
+        let key = key.or_else(|| keys::find(FileKind::Unit, self.path, name));
+        debug_assert!(key.is_some(), "no key `{name}` in section `{}`", self.path);
         key
     }
 

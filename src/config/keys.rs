@@ -139,6 +139,31 @@ pub enum Type {
 }
 
 impl Type {
+    /// Whether `"key+"` can append to it.
+    pub const fn is_list(self) -> bool {
+        matches!(
+            self,
+            Type::Durations
+                | Type::WordList(_)
+                | Type::Strings
+                | Type::OneOrMore
+                | Type::Command
+                | Type::Args
+                | Type::Exprs
+                | Type::Ladder
+                | Type::Causes
+                | Type::Entries
+                | Type::Edges
+                | Type::Selectors
+                | Type::KeyPaths
+                | Type::Inherit
+                | Type::Ports
+                | Type::Ids
+                | Type::Tables(_)
+                | Type::Any
+        )
+    }
+
     /// As the reference says it.
     pub fn words(self) -> String {
         let choice =
@@ -161,7 +186,7 @@ impl Type {
             Type::Words(words) => format!("one of {}", choice(words)),
             Type::WordList(words) => format!("a list of {}", choice(words)),
             Type::Strings => "a list of texts".into(),
-            Type::OneOrMore => "text, or a list of texts".into(),
+            Type::OneOrMore | Type::Entries => "text, or a list of texts".into(),
             Type::Command => "a command: a list, or text split by POSIX quoting without a shell".into(),
             Type::Args => "a list of arguments; an element may be `{ when, use }` or `{ each, use }`".into(),
             Type::Expr => "an expression without `{{ }}`".into(),
@@ -175,7 +200,6 @@ impl Type {
             Type::Causes => "a list of causes: `exit:N`, `signal:NAME`, `oom`, `start`".into(),
             Type::Mode => "permission bits as text, such as `\"0644\"`".into(),
             Type::Scalar => "text or a number".into(),
-            Type::Entries => "text, or a list of texts".into(),
             Type::Edges => "a list of units, `\"unit:spawned\"`, or tables with `unit`, `until`, …".into(),
             Type::Selectors => "a list of unit names, globs, `\"label:NAME\"`".into(),
             Type::KeyPaths => "a list of keys such as `\"stop.timeout\"`".into(),

@@ -186,10 +186,16 @@ fn settle_appends(table: &mut Table, diagnostics: &mut Vec<Diagnostic>) {
             diagnostics.push(
                 Diagnostic::error(
                     Code::AppendToScalar,
-                    format!("`{plus}` appends to a list, but `{key}` is a {} here", present.node.item.kind()),
+                    format!(
+                        "`{plus}` appends to a list, but `{key}` is {} here",
+                        super::schema::a(present.node.item.kind())
+                    ),
                 )
                 .at(entry.key, "appended here")
-                .context(present.node.span, format!("a {}, not a list", present.node.item.kind()))
+                .context(
+                    present.node.span,
+                    format!("{}, not a list", super::schema::a(present.node.item.kind())),
+                )
                 .with_help(format!("write `{key}` as a list in the lower layer, or replace it as a whole")),
             );
             present.node.losers.insert(0, entry.node);

@@ -4,6 +4,7 @@
 
 pub mod command;
 pub mod decode;
+pub mod explain;
 pub mod keys;
 pub mod merge;
 mod normal;

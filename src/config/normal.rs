@@ -1,5 +1,6 @@
 //! One file's tree in normal form, so that layers merge alike however they were written: `restart = "always"` is
-//! `[restart] policy = "always"`, and a command in one string is the list of its words.
+//! `[restart] policy = "always"`, a command in one string is the list of its words, and one text where several may stand
+//! is a list of one.
 //!
 //! Words are split here, before templates are evaluated: a value with blanks in it stays one argument.
 
@@ -17,6 +18,11 @@ pub fn normal(kind: FileKind, node: &mut Node, sources: &SourceMap) {
 }
 
 fn table_of(kind: FileKind, section: &str, table: &mut Table, sources: &SourceMap) {
+    // What cannot be appended has been reported, and must not be reported again when layers are merged.
+    table.entries.retain(|name, entry| {
+        let key = name.strip_suffix('+').and_then(|name| keys::find(kind, section, name));
+        key.is_none_or(|key| key.ty.is_list() && matches!(entry.node.item, Item::Array(_)))
+    });
     for (name, entry) in &mut table.entries {
         if let Some(key) = keys::find(kind, section, name) {
             key_of(kind, key.ty, &mut entry.node, sources);
@@ -45,6 +51,10 @@ fn table_of(kind: FileKind, section: &str, table: &mut Table, sources: &SourceMa
 fn key_of(kind: FileKind, ty: Type, node: &mut Node, sources: &SourceMap) {
     match (ty, &mut node.item) {
         (Type::Command, Item::Str(_)) => words(node, sources),
+        (Type::OneOrMore, Item::Str(_)) => {
+            let one = Node::new(node.item.clone(), node.span, node.layer);
+            node.item = Item::Array(vec![one]);
+        }
         (Type::Tables(section), Item::Array(items)) => {
             for item in items {
                 if let Item::Table(table) = &mut item.item {

@@ -119,6 +119,6 @@ impl Reader<'_> {
                 .with_patch("put it in quotes", span, format!("\"{raw}\""))
         };
         self.diagnostics.push(diagnostic);
-        Item::Str(raw)
+        if digits_only { Item::Int(i64::MAX) } else { Item::Str(raw) }
     }
 }

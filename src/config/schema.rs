@@ -15,6 +15,7 @@ mod values;
 mod tests;
 
 pub use complete::complete;
+pub use nearest::nearest;
 
 use super::keys::{self, FileKind, Type};
 use super::tree::{Item, Node, Table};
@@ -110,25 +111,14 @@ impl Checker<'_> {
     }
 
     fn entry(&mut self, at: &At, name: &str, key_span: Span, node: &Node) {
-        let base = match name.strip_suffix('+') {
-            Some(base) if matches!(node.item, Item::Array(_)) => base,
-            Some(base) if keys::find(at.kind, at.section, base).is_some() => {
-                self.out.push(
-                    Diagnostic::error(
-                        Code::WrongType,
-                        format!("`{name}` appends to a list, so it is a list itself"),
-                    )
-                    .at(node.span, format!("this is {}", a(node.item.kind())))
-                    .with_patch(
-                        "write",
-                        node.span,
-                        format!("[{}]", self.sources.snippet(node.span)),
-                    ),
-                );
-                return;
-            }
-            _ => name,
-        };
+        let base = name.strip_suffix('+').unwrap_or(name);
+        if base != name
+            && let Some(key) = keys::find(at.kind, at.section, base)
+            && self.append(key, name, key_span, node)
+        {
+            return;
+        }
+        let base = if matches!(node.item, Item::Array(_)) { base } else { name };
         if let Some(key) = keys::find(at.kind, at.section, base) {
             self.value(&Want { name: base, ty: key.ty, plain: key.plain, at }, node);
         } else if let Some(section) = keys::child_section(at.kind, at.section, name) {
@@ -138,6 +128,26 @@ impl Checker<'_> {
         } else {
             self.unknown(at, base, key_span, node);
         }
+    }
+
+    /// `"key+"`: true if it cannot be.
+    fn append(&mut self, key: &keys::Key, name: &str, key_span: Span, node: &Node) -> bool {
+        let wrong = if !key.ty.is_list() {
+            Diagnostic::error(
+                Code::AppendToScalar,
+                format!("`{}` is no list, so nothing can be appended to it", key.name),
+            )
+            .at(key_span, "`+` appends to a list")
+            .with_help(format!("to replace the value, write `{} = …`", key.name))
+        } else if matches!(node.item, Item::Array(_)) {
+            return false;
+        } else {
+            Diagnostic::error(Code::WrongType, format!("`{name}` appends to a list, so it is a list itself"))
+                .at(node.span, format!("this is {}", a(node.item.kind())))
+                .with_patch("write", node.span, format!("[{}]", self.sources.snippet(node.span)))
+        };
+        self.out.push(wrong);
+        true
     }
 
     fn child(&mut self, at: &At, name: &str, key_span: Span, section: &'static keys::Section, node: &Node) {

@@ -182,11 +182,11 @@ mod tests {
         fn decodes_like_the_toml_crate(raw in r#"("|'|"""|''')([a-zé \\"'bntux0-9\n]|\r\n){0,12}"#) {
             let quotes = raw.chars().take_while(|c| *c == raw.chars().next().unwrap()).count();
             let raw = format!("{raw}{}", &raw[..if quotes >= 3 { 3 } else { 1 }]);
-            if let Ok(value) = toml::de::DeValue::parse(&raw) {
-                if let toml::de::DeValue::String(text) = value.get_ref() {
-                    let map = TextMap::new(&raw);
-                    prop_assert_eq!(map.decoded(), text.as_ref());
-                }
+            if let Ok(value) = toml::de::DeValue::parse(&raw)
+                && let toml::de::DeValue::String(text) = value.get_ref()
+            {
+                let map = TextMap::new(&raw);
+                prop_assert_eq!(map.decoded(), text.as_ref());
             }
         }
 

@@ -84,7 +84,8 @@ codes! {
     WrongExtension = "wrong-extension": "Only `NAME.toml` is read; a file that looks like one under another name is probably meant to be.",
     FileTooLarge = "file-too-large": "A configuration file may have 1 MiB.",
     TooManyFiles = "too-many-files": "A search path may have 10 000 files.",
-    ParameterDeclaration = "parameter-declaration": "A `[param.NAME]` does not make sense as a whole: no type, no choices, a pattern that is none.",
+    KindMismatch = "kind-mismatch": "A key that means nothing for a unit of this kind: settings, groups and external units have no process.",
+    ParameterDeclaration = "parameter-declaration": "A `[param.NAME]` does not make sense as a whole: a bound or a fallback that is no value of its type.",
     ParameterCycle = "parameter-cycle": "Parameters ask for each other in a circle, so none of them has a value.",
     ParameterMissing = "parameter-missing": "A planned unit reads a parameter that has no value. Give it one in the node file (`[set.UNIT]`) or with `--set`.",
     InvalidValue = "invalid-value": "A value does not fit the declaration of its parameter.",
@@ -116,5 +117,4 @@ codes! {
     PortReserved = "port-reserved": "A unit would listen on a port that the profile knows to be somebody else's.",
     StopBudget = "stop-budget": "Stopping everything in order can take longer than `stop_budget`: what is left then is killed.",
     UnstableFile = "unstable-file": "The path of a rendered file was read before the environment was final, and is another one now.",
-    KindMismatch = "kind-mismatch": "A key that means nothing for a unit of this kind: settings, groups and external units have no process.",
 }

@@ -62,7 +62,7 @@ fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> Str
         group = group.element(snippet);
     }
     for note in &diagnostic.notes {
-        group = group.element(Shown::NOTE.message(note.as_str()));
+        group = group.element(Shown::NOTE.message(lines(note)));
     }
     for help in diagnostic.helps.iter().filter(|help| help.patch.is_none()) {
         group = group.element(Shown::HELP.message(help.message.as_str()));
@@ -70,6 +70,23 @@ fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> Str
     let patches = diagnostic.helps.iter().filter_map(|help| patch(help, sources));
     let report: Vec<Group<'_>> = std::iter::once(group).chain(patches).collect();
     renderer.render(&report)
+}
+
+/// Broken into lines that can be read.
+fn lines(text: &str) -> String {
+    let mut broken = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        if width + word.len() > 90 {
+            broken.push('\n');
+            width = 0;
+        } else if width > 0 {
+            broken.push(' ');
+        }
+        broken.push_str(word);
+        width += word.len() + 1;
+    }
+    broken
 }
 
 /// The corrected line.

@@ -38,7 +38,7 @@ pub struct Label {
     pub span: Span,
     /// What is to be seen there; may be empty.
     pub text: String,
-    /// The place the diagnostic is about (the first primary label gives file:line:column); others are context.
+    /// The place the diagnostic is about (the first primary label gives `file:line:column`); others are context.
     pub primary: bool,
 }
 

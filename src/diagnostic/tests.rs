@@ -69,7 +69,7 @@ fn places_that_are_not_in_the_text_do_no_harm() {
     for (start, end) in [(0, 9999), (500, 600), (10, 9), (45, 45)] {
         let wrong = Span { file: FileId(1), start, end };
         let diagnostic = Diagnostic::error(Code::Syntax, "x").at(wrong, "here").with_patch("p", wrong, "y");
-        assert!(human(&[diagnostic.clone()], &sources, false).starts_with("error[syntax]: x"));
+        assert!(human(std::slice::from_ref(&diagnostic), &sources, false).starts_with("error[syntax]: x"));
         assert!(human(&[diagnostic], &sources, true).contains("syntax"));
     }
     let unknown =

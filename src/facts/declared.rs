@@ -35,10 +35,10 @@ pub(super) fn ask(machine: &dyn Machine, declaration: &Declaration) -> Fact {
 /// What a source says: the words where from, and texts. `Err` = a program that may not be run.
 fn texts(machine: &dyn Machine, source: &FactSource) -> Result<Option<(String, Vec<String>)>, String> {
     let answer = match &source.what {
-        Looked::File(pattern) => expand(machine, pattern).and_then(|pattern| {
+        Looked::File(pattern) => expand(machine, pattern).map(|pattern| {
             let paths = if is_pattern(&pattern) { machine.glob(&pattern) } else { vec![pattern.clone()] };
             let texts: Vec<String> = paths.iter().filter_map(|path| machine.read(path)).collect();
-            Some((pattern, texts))
+            (pattern, texts)
         }),
         Looked::Glob(pattern) => expand(machine, pattern).map(|pattern| {
             let paths = machine.glob(&pattern);

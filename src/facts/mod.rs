@@ -10,6 +10,7 @@ pub mod read;
 mod saved;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use crate::diagnostic::Span;
 use crate::expr::Value;
@@ -18,6 +19,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 pub use linux::BUILTIN;
+pub use texts::Texts;
 
 /// One fact: its value, and where it is from.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,10 +188,13 @@ impl Facts {
     }
 }
 
+/// What a program said.
+type Answer = Result<Option<String>, NotAllowed>;
+
 /// Runs no program twice: several profiles inherit the same declaration.
 struct Cached<'a> {
     machine: &'a dyn Machine,
-    exec: RefCell<HashMap<Vec<String>, Result<Option<String>, NotAllowed>>>,
+    exec: RefCell<HashMap<Vec<String>, Answer>>,
 }
 
 impl Machine for Cached<'_> {

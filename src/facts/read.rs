@@ -71,12 +71,11 @@ impl Machine for Here {
         let of_interface = || addresses().filter(|entry| entry.interface_name == interface);
         let v4 = of_interface().find_map(|entry| Some(entry.address?.as_sockaddr_in()?.ip().to_string()));
         v4.or_else(|| {
-            let v6 = of_interface().find_map(|entry| {
+            of_interface().find_map(|entry| {
                 let address = entry.address?.as_sockaddr_in6()?.ip();
                 // Link-local addresses mean nothing to other machines.
                 (address.segments()[0] & 0xffc0 != 0xfe80).then(|| address.to_string())
-            });
-            v6
+            })
         })
     }
 
@@ -171,15 +170,12 @@ fn class(pattern: &[char], character: char) -> Option<usize> {
     let mut at = 0;
     let mut found = false;
     while let Some(&low) = set.get(at) {
-        match (set.get(at + 1), set.get(at + 2)) {
-            (Some('-'), Some(&high)) => {
-                found |= (low..=high).contains(&character);
-                at += 3;
-            }
-            _ => {
-                found |= low == character;
-                at += 1;
-            }
+        if let (Some('-'), Some(&high)) = (set.get(at + 1), set.get(at + 2)) {
+            found |= (low..=high).contains(&character);
+            at += 3;
+        } else {
+            found |= low == character;
+            at += 1;
         }
     }
     (found != negated).then_some(end + 1)
@@ -189,10 +185,10 @@ fn class(pattern: &[char], character: char) -> Option<usize> {
 /// memory, so neither a full pipe nor a descendant that keeps it open can make this wait.
 fn run(argv: &[String], env: &IndexMap<String, String>) -> Option<String> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
-    let (program, args) = argv.split_first()?;
+    let (program, words) = argv.split_first()?;
     let mut output = fs::File::from(memfd_create(c"tenon-fact", MFdFlags::MFD_CLOEXEC).ok()?);
     let mut child = Command::new(program)
-        .args(args)
+        .args(words)
         .env_clear()
         .envs(env)
         .stdin(Stdio::null())

@@ -14,16 +14,25 @@ use super::identity;
 use crate::plan::exec::{self, UnitExec};
 
 /// Makes the unit's own folder and writes all its files. Errors are words with the path.
-pub fn write_all(unit: &UnitExec) -> Result<(), String> {
+///
+/// A folder that cannot be made and that none of the files needs is returned as words: with a read-only run directory
+/// units still run.
+pub fn write_all(unit: &UnitExec) -> Result<Option<String>, String> {
     let user = unit.identity.user.as_deref().map(identity::owner).transpose()?;
-    if let Some(folder) = &unit.unit_dir {
-        make_folder(folder, user)?;
+    let mut missing = None;
+    if let Some(folder) = &unit.unit_dir
+        && let Err(why) = make_folder(folder, user)
+    {
+        if unit.files.iter().any(|file| file.path.starts_with(folder)) {
+            return Err(why);
+        }
+        missing = Some(why);
     }
     for file in &unit.files {
         let owner = file.owner.as_deref().map(identity::owner).transpose()?.or(user);
         write(file, owner)?;
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// The unit's own folder belongs to its user.

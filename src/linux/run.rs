@@ -17,6 +17,8 @@ pub use super::upward::ReadyWhen;
 
 /// Exit status for a fault of the runner itself.
 const EXIT_INTERNAL: i32 = 70;
+/// Exit status of `run -- CMD` whose command cannot be executed.
+const EXIT_NOT_EXECUTED: i32 = 127;
 /// Exit status for a directory that another runner holds.
 const EXIT_CONFIG: i32 = 78;
 
@@ -52,6 +54,9 @@ pub struct RunOptions {
 
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
 pub fn run(plan: Plan, options: RunOptions) -> i32 {
+    if !options.foreground {
+        sys::hide_from(3);
+    }
     let messages = Messages::install();
     let names = plan.policy.units.iter().map(|unit| &*unit.name);
     let mut console = Console::new(options.style, options.colour, names);
@@ -124,7 +129,8 @@ impl Loop {
             if let Some(code) = self.world.exit {
                 self.server.close(&self.world.poller);
                 self.world.leave();
-                return code;
+                // As a shell would say it.
+                return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }
             let awake = self.world.has_work() || self.reap_again;
             if let Err(errno) = self.world.poller.wait(awake, &mut ready) {

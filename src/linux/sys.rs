@@ -112,10 +112,18 @@ pub fn dup_onto(from: RawFd, to: RawFd) -> Result<(), Errno> {
 }
 
 /// Gives every signal its default action, as a child does before exec.
+///
+/// The kernel is asked itself: the C library keeps two real-time signals from its callers, and whoever started the
+/// runner may have left those ignored too.
 pub fn default_signals() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL runs no code of ours. KILL, STOP and the C library's own are refused, which is harmless.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    /// The kernel's `struct sigaction`: handler, flags, (restorer,) mask. All zero is `SIG_DFL`.
+    const DEFAULT: [u64; 4] = [0; 4];
+    /// Bytes of the kernel's signal set.
+    const SET_SIZE: usize = 8;
+    for signal in 1..=64 {
+        let none = std::ptr::null_mut::<u64>();
+        // SAFETY: reads four words that live for ever, writes nothing. KILL and STOP are refused, which is harmless.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), none, SET_SIZE) };
     }
 }
 
@@ -146,6 +154,23 @@ pub fn close_from(first: RawFd) {
     for fd in first..65_536 {
         // SAFETY: as above.
         unsafe { libc::close(fd) };
+    }
+}
+
+/// Marks every descriptor from `first` on close-on-exec: what the runner was started with is not its units' business.
+pub fn hide_from(first: RawFd) {
+    let Ok(from) = u32::try_from(first) else { return };
+    // SAFETY: takes no pointer and closes nothing now.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, from, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return;
+    }
+    // Kernels before 5.11 do not know the flag.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for fd in numbers.filter(|&fd| fd >= first) {
+        // SAFETY: takes no pointer; a number that is closed by now is refused, which is harmless.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
 

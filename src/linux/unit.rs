@@ -105,9 +105,14 @@ impl Unit {
             return;
         }
         self.generation = generation;
+        self.forget();
+        self.drop_ready_fd(poller);
+    }
+
+    /// What was said before does not count any more.
+    pub fn forget(&mut self) {
         self.heard = Heard::default();
         self.log.new_start();
-        self.drop_ready_fd(poller);
     }
 
     /// Stops listening on the readiness descriptor.

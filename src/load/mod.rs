@@ -158,7 +158,7 @@ pub fn load_file(path: &Path, sources: &mut SourceMap) -> (FileSet, Vec<Diagnost
         return (set, loader.diagnostics);
     };
     let stem = name.strip_suffix(".toml").unwrap_or(name).to_owned();
-    if !name.ends_with(".toml") {
+    if !read::is_toml(name) {
         loader.diagnostics.push(wrong_extension(path, Code::WrongExtension));
     }
     let mut found = BTreeMap::from([(
@@ -252,7 +252,7 @@ impl<'a> Loader<'a> {
     ) {
         for entry in self.list(folder) {
             let wrong = looks_like_toml(&entry.name) && entry.name.starts_with("tenon.");
-            if wrong && entry.kind == Kind::File && !entry.name.ends_with(".toml") {
+            if wrong && entry.kind == Kind::File && !read::is_toml(&entry.name) {
                 self.diagnostics.push(wrong_extension(&entry.path, Code::WrongExtension));
             }
             if entry.name == "tenon.toml" {
@@ -280,7 +280,7 @@ impl<'a> Loader<'a> {
                 let place = Place { name: name.to_owned(), path: entry.path, folder: index };
                 found.entry(name.to_owned()).or_default().main = Some(place);
             } else if looks_like_toml(&entry.name)
-                || (entry.kind == Kind::Folder && entry.name.ends_with(".d"))
+                || (entry.kind == Kind::Folder && entry.name.strip_suffix(".d").is_some())
             {
                 self.diagnostics.push(wrong_extension(&entry.path, Code::WrongExtension));
             }
@@ -289,7 +289,7 @@ impl<'a> Loader<'a> {
 
     fn drop_ins(&mut self, folder: &Path, name: &str, index: usize, found: &mut BTreeMap<String, FoundName>) {
         for entry in self.list(folder) {
-            if entry.name.ends_with(".toml") {
+            if read::is_toml(&entry.name) {
                 let place = Place { name: name.to_owned(), path: entry.path, folder: index };
                 found.entry(name.to_owned()).or_default().drop_ins.insert(entry.name, place);
             } else if looks_like_toml(&entry.name) {
@@ -372,8 +372,13 @@ impl<'a> Loader<'a> {
             }
             Err(cause) => {
                 self.diagnostics.push(
-                    Diagnostic::error(Code::Unreadable, format!("cannot read `{shown}`: {cause}"))
-                        .with_help("allow the user that runs tenon to read it, or take it out of the folder"),
+                    Diagnostic::error(Code::Unreadable, format!("cannot read `{shown}`: {cause}")).with_help(
+                        if cause == read::NO_SUCH_FILE {
+                            "name a file that exists; in a folder, mend or remove the link"
+                        } else {
+                            "allow the user that runs tenon to read it, or take it out of the folder"
+                        },
+                    ),
                 );
                 return None;
             }
@@ -392,15 +397,18 @@ fn shown(path: &Path) -> String {
 fn looks_like_toml(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let wrong = [".tml", ".tom", ".tomll", ".toml.txt", ".yaml", ".yml", ".service", ".ini"];
-    wrong.iter().any(|ending| lower.ends_with(ending))
-        || (lower.ends_with(".toml") && !name.ends_with(".toml"))
+    wrong.iter().any(|ending| lower.ends_with(*ending)) || (read::is_toml(&lower) && !read::is_toml(name))
 }
 
 fn wrong_extension(path: &Path, code: Code) -> Diagnostic {
     let mut right = path.to_path_buf();
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let base = name.split('.').next().unwrap_or(name);
-    right.set_file_name(if name.ends_with(".d") { format!("{base}.toml.d") } else { format!("{base}.toml") });
+    right.set_file_name(if name.strip_suffix(".d").is_some() {
+        format!("{base}.toml.d")
+    } else {
+        format!("{base}.toml")
+    });
     Diagnostic::warning(code, format!("`{}` is not read: only `NAME.toml` is", shown(path)))
         .with_help(format!("rename it to `{}`, or take it out of the folder", shown(&right)))
 }
@@ -422,7 +430,7 @@ pub fn in_memory(files: &[(&str, &str)], sources: &mut SourceMap) -> FileSet {
             continue;
         };
         let file = File { name: name.to_owned(), path: path.into(), id: sources.add(path, text), folder: 0 };
-        let names = match kind {
+        let group = match kind {
             "units" => &mut set.units,
             "profiles" => &mut set.profiles,
             _ => {
@@ -430,7 +438,7 @@ pub fn in_memory(files: &[(&str, &str)], sources: &mut SourceMap) -> FileSet {
                 continue;
             }
         };
-        let named = names.entry(name.to_owned()).or_default();
+        let named = group.entry(name.to_owned()).or_default();
         if rest.len() > 1 {
             named.drop_ins.push(file);
         } else if text.trim().is_empty() {

@@ -5,6 +5,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+/// Why a file that is not there cannot be read.
+pub(super) const NO_SUCH_FILE: &str = "no such file";
+
 /// What stands under a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -82,12 +85,12 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Entry>, String> {
 /// The text of a file.
 pub(super) fn text(path: &Path, limit: u64) -> Result<Content, String> {
     match kind(path) {
-        Ok(Kind::File) => {}
         Ok(Kind::Null) => return Ok(Content::Mask),
         Ok(Kind::Folder) => return Err("it is a folder".to_owned()),
         Ok(Kind::Other) => return Err("it is no regular file".to_owned()),
-        Err(io::ErrorKind::NotFound) => return Err("no such file".to_owned()),
-        Err(_) => {}
+        Err(io::ErrorKind::NotFound) => return Err(NO_SUCH_FILE.to_owned()),
+        // What else is wrong shows when it is opened.
+        Ok(Kind::File) | Err(_) => {}
     }
     let file = fs::File::open(path).map_err(|error| words(&error))?;
     let mut bytes = Vec::new();
@@ -117,13 +120,17 @@ pub(super) fn is_units_folder(folder: &Path) -> Option<PathBuf> {
     }
     let full = fs::canonicalize(folder).ok()?;
     let named = full.file_name().is_some_and(|name| name == "units" || name == "profiles");
-    let holds_files =
-        list(folder).is_ok_and(|entries| entries.iter().any(|entry| entry.name.ends_with(".toml")));
+    let holds_files = list(folder).is_ok_and(|entries| entries.iter().any(|entry| is_toml(&entry.name)));
     if !(named || holds_files) {
         return None;
     }
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
     Some(above.map_or_else(|| PathBuf::from("."), Path::to_path_buf))
+}
+
+/// Whether a file is read: `NAME.toml`, in small letters.
+pub(super) fn is_toml(name: &str) -> bool {
+    name.strip_suffix(".toml").is_some()
 }
 
 /// The absolute form of a path; links stay.

@@ -10,7 +10,7 @@ use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Level};
 use crate::expr::duration;
-use crate::resolve::Unit;
+use crate::resolve::{Unit, values};
 use std::time::Duration;
 
 /// A bootstrap step may take this long unless a file says otherwise.
@@ -18,7 +18,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments and steps of one unit.
 #[derive(Debug, Default)]
-pub(super) struct Command {
+pub(super) struct CommandLine {
     /// Program and arguments; empty if the unit has no command.
     pub argv: Vec<String>,
     /// Where each argument is from.
@@ -34,6 +34,8 @@ struct Argument {
     text: Option<String>,
     secret: bool,
     origin: Origin,
+    /// Whole parts that the part of this argument replaced; they are told with its first one.
+    losers: Vec<Origin>,
 }
 
 /// What the bootstraps of the unit and of the profile add.
@@ -51,7 +53,7 @@ pub(super) fn command(
     profile: Option<(&Cx<'_>, &Node)>,
     unit: &Unit,
     secrets: &[String],
-) -> Command {
+) -> CommandLine {
     let mut bootstrap = Bootstrap::default();
     if let Some(table) = unit.tree.get("bootstrap").and_then(Node::as_table) {
         collect(cx, table, unit, &mut bootstrap);
@@ -62,7 +64,7 @@ pub(super) fn command(
         collect(profile_cx, table, unit, &mut bootstrap);
     }
     let own = part(cx, unit.tree.get("command"));
-    let mut command = Command { steps: bootstrap.steps, unknown: bootstrap.unknown, ..Command::default() };
+    let mut command = CommandLine { steps: bootstrap.steps, unknown: bootstrap.unknown, ..CommandLine::default() };
     if own.is_empty() {
         return command;
     }
@@ -79,7 +81,7 @@ pub(super) fn command(
     command
 }
 
-impl Command {
+impl CommandLine {
     fn push(&mut self, cx: &Cx<'_>, argument: Argument, secrets: &[String]) {
         let name = self.traced.len().to_string();
         let declared = |text: &String| secrets.iter().any(|secret| text.contains(secret.as_str()));
@@ -92,12 +94,14 @@ impl Command {
             Some(text) => self.argv.push(text.clone()),
             None => self.unknown = true,
         }
+        let mut chain = argument.losers;
+        chain.push(Origin { value: argument.text.clone(), ..argument.origin });
         self.traced.push(Traced {
             name,
             unknown: argument.text.is_none(),
-            value: argument.text.clone(),
+            value: argument.text,
             secret: argument.secret,
-            chain: vec![Origin { value: argument.text, ..argument.origin }],
+            chain,
         });
     }
 }
@@ -168,15 +172,25 @@ fn timeout(cx: &Cx<'_>, step: &Table) -> Duration {
 /// The arguments of one part: a list, or a string split into words.
 fn part(cx: &Cx<'_>, node: Option<&Node>) -> Vec<Argument> {
     let Some(node) = node else { return Vec::new() };
-    match &node.item {
+    let mut arguments: Vec<Argument> = match &node.item {
         Item::Str(text) => string_part(cx, node, text),
         Item::Array(items) => items
             .iter()
             .flat_map(|item| render::elements(cx, std::slice::from_ref(item)))
-            .filter_map(|rendered| argument(cx, node, &rendered))
+            .filter_map(|rendered| argument(cx, &rendered))
             .collect(),
         _ => Vec::new(),
+    };
+    if let Some(first) = arguments.first_mut() {
+        first.losers = node.losers.iter().rev().map(lost).collect();
     }
+    arguments
+}
+
+/// A whole part that another layer replaced.
+fn lost(node: &Node) -> Origin {
+    let value = Some(values::as_written(node));
+    Origin { value, span: Some(node.span), ..origin(OriginLayer::Tree(node.layer), "set") }
 }
 
 fn string_part(cx: &Cx<'_>, node: &Node, text: &str) -> Vec<Argument> {
@@ -198,12 +212,12 @@ fn string_part(cx: &Cx<'_>, node: &Node, text: &str) -> Vec<Argument> {
         let span = sub_span(node, word.range, cx.sources);
         let element = Node { item: Item::Str(word.text), span, layer: node.layer, losers: Vec::new() };
         let rendered = render::elements(cx, std::slice::from_ref(&element));
-        arguments.extend(rendered.into_iter().filter_map(|rendered| argument(cx, node, &rendered)));
+        arguments.extend(rendered.into_iter().filter_map(|rendered| argument(cx, &rendered)));
     }
     arguments
 }
 
-fn argument(cx: &Cx<'_>, whole: &Node, rendered: &Rendered) -> Option<Argument> {
+fn argument(cx: &Cx<'_>, rendered: &Rendered) -> Option<Argument> {
     let text = match &rendered.item {
         Out::Unknown => None,
         Out::Str(_) | Out::Int(_) | Out::Float(_) => Some(super::read::plain_text(rendered)?),
@@ -222,7 +236,6 @@ fn argument(cx: &Cx<'_>, whole: &Node, rendered: &Rendered) -> Option<Argument> 
         cx.error(Code::WrongValue, "an argument cannot hold a NUL byte", rendered.span);
         return None;
     }
-    let layer = if rendered.layer < whole.layer { whole.layer } else { rendered.layer };
-    let origin = Origin { span: Some(rendered.span), ..origin(OriginLayer::Tree(layer), "set") };
-    Some(Argument { text, secret: rendered.secret, origin })
+    let origin = Origin { span: Some(rendered.span), ..origin(OriginLayer::Tree(rendered.layer), "set") };
+    Some(Argument { text, secret: rendered.secret, origin, losers: Vec::new() })
 }

@@ -194,6 +194,9 @@ fn full(
         without_effect.extend(rules::apply(cx, table, true, unit, env));
     }
     let command = argv::command(cx, profile, unit, secrets);
+    if unit.kind == UnitKind::Service && tree.get("command").is_none() {
+        no_command(cx, unit);
+    }
     let files = files::files(cx, tree);
     stable_files(cx, unit, &early, &files);
     let (mut policy, ready, health) =
@@ -268,6 +271,15 @@ fn files_read(table: &Table) -> Vec<String> {
         _ => None,
     });
     reads.flatten().filter(|read| read.root == "file").map(|read| read.member).collect()
+}
+
+/// A service is a process: without a command there is none.
+fn no_command(cx: &Cx<'_>, unit: &Unit) {
+    cx.report(
+        Diagnostic::error(Code::WrongValue, format!("`{}` is a service without a `command`", unit.name))
+            .at(unit.span, "")
+            .with_help("set `command`; or `kind = \"task\"` if it only renders files, `kind = \"settings\"` if it only holds parameters"),
+    );
 }
 
 /// A path that a variable holds must still be the file's path once the environment is final.

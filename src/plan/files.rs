@@ -40,7 +40,7 @@ fn file(cx: &Cx<'_>, name: &str, key: Span, node: &Node) -> Option<Made> {
         Some(Some(false)) => return None,
         Some(None) => unknown.set(true),
     }
-    let whole = render::node(cx, node)?;
+    let whole = render::node(&cx.structured(), node)?;
     let path_name = format!("file.{name}");
     let reader = Reader::new(cx, &path_name, Some(&whole), &unknown);
     let path = path(cx, &reader, node.get("path").map_or(key, |path| path.span), &unknown)?;

@@ -125,7 +125,7 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.mooncake]`.
+/// The first parameter that a value reads: `port` of `[set.pool]`.
 fn knob(node: &Node, unit: &Unit) -> Option<String> {
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],

@@ -111,11 +111,7 @@ fn probe(reader: &Reader<'_>) -> Option<Probe> {
         };
     }
     if reader.has("exec") {
-        let argv = match &reader.get("exec")?.item {
-            Out::Str(text) => super::words::split(text).ok()?.into_iter().map(|word| word.text).collect(),
-            _ => reader.texts("exec")?,
-        };
-        return (!argv.is_empty()).then_some(Probe::Exec { argv });
+        return reader.command("exec").map(|argv| Probe::Exec { argv });
     }
     if reader.has("log") {
         let value = reader.get("log")?;

@@ -4,6 +4,7 @@
 //! as not given too.
 
 use super::render::{Cx, Out, Rendered};
+use super::words;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Value, duration, size};
 use indexmap::IndexMap;
@@ -171,6 +172,19 @@ impl<'a> Reader<'a> {
             return None;
         }
         plain_text(item).or_else(|| self.wrong(key, item, "a list of texts"))
+    }
+
+    /// A command: a list, or text split into words.
+    pub fn command(&self, key: &str) -> Option<Vec<String>> {
+        let value = self.get(key)?;
+        let argv = match &value.item {
+            Out::Str(text) => match words::split(text) {
+                Ok(words) => words.into_iter().map(|word| word.text).collect(),
+                Err(bad) => return self.refuse(key, value, &bad.message),
+            },
+            _ => self.texts(key)?,
+        };
+        (!argv.is_empty()).then_some(argv)
     }
 
     /// One of these words.

@@ -1,7 +1,7 @@
 //! Templates → final values. The result is a tree like the one it came from, without `{{ }}`.
 //!
 //! - A list element `{ when, use }` is there or not; `{ each = "d in LIST", use }` is there once for each; a lone
-//!   list expression in a list is spliced in.
+//!   list expression in a list is spliced in (not in structured data, where a list in a list may be meant).
 //! - Nothing as a whole value removes the key or element; nothing inside text is an error at its exact place.
 //! - What this run cannot know stays [`Out::Unknown`], and is never an error.
 
@@ -51,6 +51,7 @@ pub(super) enum Out {
 pub(super) struct Cx<'a> {
     scope: &'a dyn Scope,
     site: &'a Site<'a>,
+    splices: bool,
     /// The texts that spans point into.
     pub sources: &'a SourceMap,
     diagnostics: &'a RefCell<Vec<Diagnostic>>,
@@ -64,7 +65,12 @@ const MAX_ELEMENTS: usize = 65_536;
 impl<'a> Cx<'a> {
     /// Renders with the names of `scope`, which are those of `site`; problems are pushed to `diagnostics`.
     pub fn new(scope: &'a dyn Scope, site: &'a Site<'a>, diagnostics: &'a RefCell<Vec<Diagnostic>>) -> Self {
-        Self { scope, site, sources: site.world.inputs.sources, diagnostics }
+        Self { scope, site, splices: true, sources: site.world.inputs.sources, diagnostics }
+    }
+
+    /// The same for structured data: lists in lists stay what they are.
+    pub fn structured(&self) -> Cx<'a> {
+        Cx { splices: false, ..*self }
     }
 
     fn with<'b>(&'b self, scope: &'b dyn Scope) -> Cx<'b> {
@@ -235,7 +241,7 @@ pub(super) fn elements(cx: &Cx<'_>, items: &[Node]) -> Vec<Rendered> {
 fn elements_deep(cx: &Cx<'_>, items: &[Node], depth: u32) -> Vec<Rendered> {
     let mut out = Vec::new();
     for item in items {
-        match item.as_table().filter(|table| is_directive(table)) {
+        match item.as_table().filter(|table| values::conditional(table).is_some()) {
             Some(table) => directive(cx, table, depth, &mut out),
             None => element(cx, item, depth, &mut out),
         }
@@ -245,11 +251,6 @@ fn elements_deep(cx: &Cx<'_>, items: &[Node], depth: u32) -> Vec<Rendered> {
         }
     }
     out
-}
-
-/// `{ when, each, use }` and nothing else.
-fn is_directive(table: &Table) -> bool {
-    table.get("use").is_some() && table.iter().all(|(key, _, _)| matches!(key, "when" | "each" | "use"))
 }
 
 fn directive(cx: &Cx<'_>, table: &Table, depth: u32, out: &mut Vec<Rendered>) {
@@ -278,7 +279,7 @@ fn element_or_list(cx: &Cx<'_>, node: &Node, depth: u32, out: &mut Vec<Rendered>
 /// One element; the list of a lone expression is spliced in.
 fn element(cx: &Cx<'_>, node: &Node, depth: u32, out: &mut Vec<Rendered>) {
     let Some(rendered) = deep(cx, node, depth) else { return };
-    match (node.as_str(), rendered.item) {
+    match (node.as_str().filter(|_| cx.splices), rendered.item) {
         (Some(_), Out::List(items)) => out.extend(items),
         (_, item) => out.push(Rendered { item, ..rendered }),
     }

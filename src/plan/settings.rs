@@ -6,7 +6,7 @@ use super::exec::{Identity, Log, LogFile, Preflight, Reload, Rlimit};
 use super::inputs::Inputs;
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out, Rendered};
-use super::{Origin, OriginLayer, Traced, words};
+use super::{Origin, OriginLayer, Traced};
 use crate::config::tree::Node;
 use crate::expr::size;
 use crate::resolve::values;
@@ -138,15 +138,7 @@ pub(super) fn reload(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Option<R
     if let Some(signal) = stop_signal(&reader, "signal") {
         return Some(Reload::Signal(signal));
     }
-    let command = reader.get("command")?;
-    let argv = match &command.item {
-        Out::Str(text) => match words::split(text) {
-            Ok(words) => words.into_iter().map(|word| word.text).collect(),
-            Err(bad) => return reader.refuse("command", command, &bad.message),
-        },
-        _ => reader.texts("command")?,
-    };
-    (!argv.is_empty()).then_some(Reload::Command(argv))
+    reader.command("command").map(Reload::Command)
 }
 
 /// Needs of the machine that are only compared, never asked for at a start.
@@ -179,7 +171,7 @@ pub(super) fn preflight(
     let mut asked = Vec::new();
     asked.extend(reader.size("memory").map(Preflight::Memory));
     asked.extend(reader.texts("resolve").unwrap_or_default().into_iter().map(Preflight::Resolve));
-    asked.extend(reader.texts("flags").filter(|argv| !argv.is_empty()).map(Preflight::Flags));
+    asked.extend(reader.command("flags").map(Preflight::Flags));
     for key in ["path", "device"] {
         let paths = reader.texts(key).unwrap_or_default().into_iter();
         asked.extend(paths.map(|path| Preflight::Path(PathBuf::from(path))));

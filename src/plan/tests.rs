@@ -221,6 +221,29 @@ fn a_json_file_looks_as_python_writes_it() {
 }
 
 #[test]
+fn lists_in_structured_data_stay_lists() {
+    let text = "command = 'c'\n[param.l]\ntype = 'list'\ndefault = [1, 2]\n[file.f]\npath = '/f'\nformat = 'json'\n[file.f.content]\na = ['{{ param.l }}']\nb = '{{ param.l }}'";
+    let run = check_said(text, &[], &[]);
+    let json: serde_json::Value = serde_json::from_slice(&run.exec("u").files[0].content).unwrap();
+    assert_eq!(json, serde_json::json!({"a": [[1, 2]], "b": [1, 2]}));
+}
+
+#[test]
+fn a_service_needs_a_command() {
+    check_said("description = 'x'", &[], &["error units/u.toml:1: `u` is a service without a `command`"]);
+    let task = check_said("kind = 'task'\n[file.f]\npath = '/f'\ncontent = 'x'", &[], &[]);
+    assert_eq!(task.policy("u").kind, Kind::Task { has_command: false });
+}
+
+#[test]
+fn a_replaced_command_is_told_with_its_first_argument() {
+    let run = run("--- units/u.toml\ncommand = 'old x'\n--- tenon.toml\n[unit.u]\ncommand = 'new'", &[]);
+    let chain = &run.about("u").argv[0].chain;
+    let values: Vec<_> = chain.iter().map(|origin| origin.value.as_deref().unwrap()).collect();
+    assert_eq!(values, ["\"old x\"", "new"]);
+}
+
+#[test]
 fn other_formats() {
     let file = |format: &str, content: &str| {
         let text = format!("command = 'c'\n[file.f]\npath = '/f'\nformat = '{format}'\n{content}");
@@ -419,7 +442,7 @@ fn equal_ports_in_one_place_clash() {
     );
     assert_eq!(run1.said[0].helps[0].message, "change `port` in `[set.a]`");
     assert_eq!(run(TWO_PORTS, &["set a.port=9000"]).said(), Vec::<String>::new());
-    let elsewhere = TWO_PORTS.replace("value = '8000-8090'", "value = '8000-8090'\non = ['npu{{ 1 }}']");
+    let elsewhere = TWO_PORTS.replace("value = '8000-8090'", "value = '8000-8090'\non = ['card{{ 1 }}']");
     assert_eq!(run(&elsewhere, &[]).said(), Vec::<String>::new());
 }
 

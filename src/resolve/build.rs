@@ -9,8 +9,10 @@ use super::{
     Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile,
     reads, requires, selection,
 };
-use crate::config::merge::merge;
+use crate::config::keys::FileKind;
+use crate::config::schema::complete;
 use crate::config::tree::{Item, Layer, Node, Table};
+use crate::config::{finish, merge};
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
 use crate::facts::Declaration;
 use indexmap::{IndexMap, IndexSet};
@@ -47,6 +49,11 @@ impl Prepared {
         found
     }
 
+    /// The node file with its drop-ins, no role merged in.
+    pub fn node(&self) -> &Node {
+        &self.library.node
+    }
+
     /// `[env]` of the node file where it is plain text: what `env` sources of facts see on top of the environment.
     pub fn node_env(&self) -> IndexMap<String, String> {
         let table = self.library.node.get("env").and_then(Node::as_table).into_iter().flat_map(Table::iter);
@@ -73,7 +80,8 @@ pub fn resolve_prepared(
     sources: &mut SourceMap,
 ) -> (UnitGraph, Vec<Diagnostic>) {
     let Prepared { library, mut diagnostics } = prepared;
-    let (sets, command_line_env) = given::command_line(&inputs.options, sources, &mut diagnostics);
+    let by_file = diagnostics.len();
+    let (sets, command_line_env) = given::command_line(&inputs.options, &library, sources, &mut diagnostics);
     let role = role(inputs, &library.node);
     let node = with_role_part(&library.node, role.as_deref());
     let layers = Layers { library: &library, role: role.as_deref(), command_line_env: &command_line_env };
@@ -116,7 +124,7 @@ pub fn resolve_prepared(
     }
     diagnostics.extend(world.take_diagnostics());
     graph.world = world;
-    (graph, without_repeats(diagnostics))
+    (graph, without_repeats(diagnostics, by_file))
 }
 
 /// The role: `--role` (or `TENON_ROLE`), else the node file's.
@@ -129,7 +137,7 @@ fn role(inputs: &Inputs<'_>, node: &Node) -> Option<String> {
 fn with_role_part(node: &Node, role: Option<&str>) -> Node {
     let part = role.and_then(|role| node.get("roles")?.as_table()?.get(role)).cloned();
     match part {
-        Some(part) => crate::config::merge::finish(merge(node.clone(), part.with_layer(Layer::NodeRole))).0,
+        Some(part) => finish(merge(node.clone(), part.with_layer(Layer::NodeRole))).0,
         None => node.clone(),
     }
 }
@@ -193,7 +201,12 @@ impl Building<'_> {
             world.files[at].uses = uses;
         }
         for at in 0..world.files.len() {
-            names::check(world, at, &world.files[at].tree, self.diagnostics);
+            let file = &world.files[at];
+            let kind = if file.owner == Owner::Profile { FileKind::Profile } else { FileKind::Unit };
+            if !self.known.units.get(at).is_some_and(|unit| unit.masked) {
+                self.diagnostics.extend(complete(kind, &file.tree, &world.sources));
+            }
+            names::check(world, at, &file.tree, self.diagnostics);
         }
         self.check_unused(world);
     }
@@ -391,19 +404,30 @@ fn unit_of(world: &World, unit: &Known, at: FileId, planned: &mut selection::Sel
     }
 }
 
-/// The same mistake is often met in several instances of one template: said once.
-fn without_repeats(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut seen: Vec<(Code, Option<crate::diagnostic::Span>, String)> = Vec::new();
+/// The same mistake is often met in several instances of one template: said once. `by_file` is how many of the
+/// diagnostics were made by the check of each file by itself: what they refused is not refused again in other words.
+fn without_repeats(diagnostics: Vec<Diagnostic>, by_file: usize) -> Vec<Diagnostic> {
+    let place = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| label.span);
     let mut kept: Vec<Diagnostic> = Vec::new();
-    for diagnostic in diagnostics {
-        let span = diagnostic.labels.first().map(|label| label.span);
-        let repeated = seen.iter().any(|(code, place, message)| {
-            *code == diagnostic.code && *place == span && (place.is_some() || *message == diagnostic.message)
+    for (at, diagnostic) in diagnostics.into_iter().enumerate() {
+        let span = place(&diagnostic);
+        let said = kept.iter().enumerate().any(|(known_at, known)| {
+            let same = known.code == diagnostic.code
+                && place(known) == span
+                && (span.is_some() || known.message == diagnostic.message);
+            let follows = at >= by_file
+                && known_at < by_file
+                && known.is_error()
+                && place(known).zip(span).is_some_and(|(known, span)| overlap(known, span));
+            same || follows
         });
-        if !repeated {
-            seen.push((diagnostic.code, span, diagnostic.message.clone()));
+        if !said {
             kept.push(diagnostic);
         }
     }
     kept
+}
+
+fn overlap(one: crate::diagnostic::Span, other: crate::diagnostic::Span) -> bool {
+    one.file == other.file && one.start < other.end && other.start < one.end
 }

@@ -62,12 +62,12 @@ fn plain_lists(
     sure: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for key in ["stop_after", "conflicts", "members"] {
+    let group = (unit.kind == UnitKind::Group).then_some("members");
+    for key in ["stop_after", "conflicts"].into_iter().chain(group) {
         for (selector, node) in selectors(&unit.tree, key) {
             let files = match selecting.meant(&selector, Some(file)) {
-                Meant::Units(files) => files,
                 Meant::Provided(file) => vec![file],
-                Meant::MaybeProvided(files) | Meant::SeveralProvide(files) => files,
+                Meant::Units(files) | Meant::MaybeProvided(files) | Meant::SeveralProvide(files) => files,
                 Meant::NobodyProvides(_) | Meant::NoInstances => Vec::new(),
                 Meant::Nobody => {
                     let message =
@@ -196,14 +196,14 @@ impl Connecting<'_, '_> {
     fn connect(&mut self) {
         let edge = self.edge;
         match self.selecting.meant(&edge.selector, Some(self.file)) {
-            Meant::Units(files) => self.to_all(files, ""),
+            Meant::Units(files) => self.link_all(files, ""),
             Meant::Provided(file) => {
                 let by = self.selecting.unit(file).map_or("", |unit| &unit.name).to_owned();
-                self.to_all(vec![file], &format!(" (provided by {by})"));
+                self.link_all(vec![file], &format!(" (provided by {by})"));
             }
             Meant::MaybeProvided(files) => {
                 self.sure = false;
-                self.to_all(files, " (provided)");
+                self.link_all(files, " (provided)");
             }
             Meant::NobodyProvides(candidates) => self.nobody_provides(&candidates),
             Meant::SeveralProvide(files) => {
@@ -258,14 +258,14 @@ impl Connecting<'_, '_> {
     }
 
     /// Edges to all of these that run; what does not is shown, or refused.
-    fn to_all(&mut self, files: Vec<FileId>, suffix: &str) {
+    fn link_all(&mut self, files: Vec<FileId>, suffix: &str) {
         let mut any = false;
         let mut missing = Vec::new();
         for file in files {
             if self.selection.runs(file) {
                 any = true;
                 for member in expanded(self.selecting, self.selection, file) {
-                    self.to(member, suffix);
+                    self.link(member, suffix);
                 }
                 continue;
             }
@@ -302,7 +302,7 @@ impl Connecting<'_, '_> {
     }
 
     /// One edge, final names. `before` becomes an `after` of the other.
-    fn to(&mut self, target: FileId, suffix: &str) {
+    fn link(&mut self, target: FileId, suffix: &str) {
         let edge = self.edge;
         let (from, to) = if edge.key == EdgeKey::Before { (target, self.file) } else { (self.file, target) };
         let Some(other) = self.selecting.unit(to) else { return };

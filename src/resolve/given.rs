@@ -2,7 +2,7 @@
 //! `--set`; a template's before its instance's.
 
 use super::layers::split_instance;
-use super::library::Library;
+use super::library::{Definition, Library};
 use super::names::nearest;
 use super::params::ParamKind;
 use super::world::{File, World};
@@ -28,6 +28,7 @@ pub(super) struct Set {
 /// Reads the `--set` and `--env` options; they become a text of their own, so that problems can show them.
 pub(super) fn command_line(
     options: &Options,
+    library: &Library,
     sources: &mut SourceMap,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (Vec<Set>, Node) {
@@ -37,7 +38,15 @@ pub(super) fn command_line(
         for value in values {
             text.push_str(option);
             lines.push((option == "--set ", text.len(), value));
-            text.push_str(value);
+            match value.split_once('=').filter(|(name, _)| hides(library, name)) {
+                // Problems show their line: the value must not be in it. Its place stays as long as it was.
+                Some((name, value)) => {
+                    text.push_str(name);
+                    text.push('=');
+                    text.extend(std::iter::repeat_n('*', value.len()));
+                }
+                None => text.push_str(value),
+            }
             text.push('\n');
         }
     }
@@ -72,6 +81,21 @@ pub(super) fn command_line(
     }
     let whole = Span::new(file, 0..0);
     (sets, Node::new(Item::Table(env), whole, Layer::CommandLine))
+}
+
+/// Whether what is given to `UNIT.PARAM` or to a variable must not be shown: some file declares a parameter of this
+/// name as a secret, or the name says so.
+fn hides(library: &Library, name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let upper = last.to_ascii_uppercase();
+    let definitions = library.units.values().chain(library.profiles.values());
+    let declared = definitions.flat_map(Definition::layers).any(|tree| {
+        let param = tree.get("param").and_then(Node::as_table).and_then(|params| params.get(last));
+        param.and_then(|param| param.get("type")).and_then(Node::as_str) == Some("secret")
+    });
+    declared
+        || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| upper.contains(word))
+        || upper.ends_with("_KEY")
 }
 
 /// The values given to the parameters of a file, the strongest first.

@@ -11,7 +11,7 @@ use crate::plan::policy::UnitName;
 use indexmap::{IndexMap, IndexSet};
 
 /// More instances of one template than this are refused.
-const MAX_INSTANCES: i64 = 1000;
+const MAX_INSTANCES: i64 = 4096;
 
 /// A unit that could run.
 #[derive(Debug, Clone)]
@@ -60,6 +60,10 @@ pub(super) fn known(
     for name in &names {
         let mut of_name = Vec::new();
         let definition = library.units.get(*name);
+        if definition.is_some_and(Definition::is_unreadable) {
+            // Reported when it was read.
+            continue;
+        }
         match split_instance(name) {
             _ if name.ends_with('@') => {
                 let masked = definition.is_some_and(|definition| definition.masked);

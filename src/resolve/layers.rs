@@ -4,8 +4,8 @@
 
 use super::library::{Definition, Library};
 use super::names::nearest;
-use crate::config::merge::{finish, merge};
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
+use crate::config::{finish, merge};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use indexmap::IndexMap;
 

@@ -1,9 +1,8 @@
 //! Texts → trees by name: every file parsed and checked by itself, nothing merged yet but the node file.
 
 use crate::config::keys::FileKind;
-use crate::config::merge::{finish, merge};
-use crate::config::read;
 use crate::config::tree::{Layer, Node};
+use crate::config::{self, finish, merge};
 use crate::diagnostic::{Diagnostic, FileId, SourceMap, Span};
 use crate::load::{File, FileSet, Named};
 use indexmap::IndexMap;
@@ -28,6 +27,11 @@ impl Definition {
     /// Whether it is more than drop-ins.
     pub fn has_file(&self) -> bool {
         self.file.is_some() || self.masked
+    }
+
+    /// Its file is there and could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.file.is_none() && !self.masked && self.drop_ins.is_empty()
     }
 
     /// Its file and drop-ins, low to high.
@@ -74,7 +78,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn tree(&mut self, file: &File, kind: FileKind, layer: Layer) -> Node {
-        let (tree, problems) = read(kind, file.id, layer, self.sources);
+        let (tree, problems) = config::read(kind, file.id, layer, self.sources);
         self.diagnostics.extend(problems);
         tree
     }

@@ -1,9 +1,9 @@
 //! Which names exist: the check of every expression before anything runs, and suggestions for misspelt words.
 
 use super::sites::{Frame, Place, Site, SiteKind};
-use super::values::problem;
 use super::world::{FileId, World};
 use super::{Owner, sites::sites};
+use crate::config::schema::problem;
 use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Each, Expr, LocalNames, Names, Problem, ProblemKind, Template, Value};
@@ -46,8 +46,8 @@ impl Names for FileNames<'_> {
         match (name, self.place) {
             ("env", _) => true,
             (_, Place::Fact) => false,
-            ("param" | "fact" | "node" | "dirs", _) | ("unit" | "file" | "data", Place::Unit) => true,
-            ("unit" | "file" | "data", Place::File) => false,
+            ("param" | "fact" | "node" | "dirs", Place::Unit | Place::File) => true,
+            ("unit" | "file" | "data", place) => place == Place::Unit,
             (settings, Place::Unit | Place::File) => self.uses().any(|(known, _)| known == settings),
         }
     }
@@ -91,6 +91,8 @@ pub(super) fn check(world: &World, file: FileId, tree: &Node, diagnostics: &mut 
         let names = FileNames { world, file, place: site.place };
         let mut found = Vec::new();
         within(&site, &site.frames, &names, &mut found);
+        // What cannot be read was said when the file was checked by itself.
+        found.retain(|found| found.kind != ProblemKind::Syntax);
         diagnostics.extend(found.into_iter().map(|found| explained(world, &site, &found)));
     }
 }
@@ -98,11 +100,12 @@ pub(super) fn check(world: &World, file: FileId, tree: &Node, diagnostics: &mut 
 /// Checks a site inside its frames: each `each` adds a name.
 fn within(site: &Site<'_>, frames: &[Frame<'_>], names: &dyn Names, found: &mut Vec<Problem>) {
     match frames.split_first() {
-        Some((Frame::Each(each), rest)) => match Each::parse(each.as_str().unwrap_or("")) {
-            Ok(each) => within(site, rest, &LocalNames::new(names, &each.name), found),
-            // Reported where the `each` itself is checked.
-            Err(_) => {}
-        },
+        Some((Frame::Each(each), rest)) => {
+            // An `each` that cannot be read is reported where it is checked itself.
+            if let Ok(each) = Each::parse(each.as_str().unwrap_or("")) {
+                within(site, rest, &LocalNames::new(names, &each.name), found);
+            }
+        }
         Some((Frame::When(_), rest)) => within(site, rest, names, found),
         None => {
             let text = site.node.as_str().unwrap_or("");
@@ -143,7 +146,9 @@ fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
 
 /// The known word that is nearest to a misspelt one, if one is near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(1);
+    let length = word.chars().count();
+    // Something of the word must be left.
+    let limit = (length / 3).max(1).min(length.saturating_sub(1));
     known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))

@@ -3,7 +3,6 @@
 use super::known::KnownUnits;
 use super::selection::Selection;
 use super::world::FileId;
-use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::plan::policy::UnitName;
 use std::collections::HashMap;
@@ -37,7 +36,12 @@ pub(super) fn order(
     let starts = start_arrows(&files, &names, selection);
     let sorted = sort(&files, &starts, known, Kind::Start, diagnostics);
     let mut stops = stop_arrows(&files, &names, selection);
-    sort(&files, &stops, known, Kind::Stop, diagnostics);
+    let mut of_stops = Vec::new();
+    sort(&files, &stops, known, Kind::Stop, &mut of_stops);
+    if !diagnostics.iter().any(|diagnostic| diagnostic.code == Code::DependencyCycle) {
+        // The reverse of a circle of starts is a circle of stops: said once.
+        diagnostics.append(&mut of_stops);
+    }
     hold_data_last(known, selection, &sorted, &mut stops);
     for arrow in stops {
         let Some(other) = known.units.get(arrow.to) else { continue };
@@ -104,18 +108,16 @@ fn sort(
         let free = left.iter().position(|file| {
             !arrows.iter().any(|arrow| arrow.from == *file && (arrow.to == *file || left.contains(&arrow.to)))
         });
-        let at = match free {
-            Some(at) => at,
-            None => {
-                let ring = ring(&left, arrows);
-                let sure = ring.iter().all(|arrow| arrow.sure);
-                // Edges that may not exist on a real machine refuse nothing.
-                if sure {
-                    diagnostics.push(cycle(&ring, known, kind));
-                }
-                let member = ring.first().map(|arrow| arrow.from);
-                member.and_then(|file| left.iter().position(|known| *known == file)).unwrap_or(0)
+        let at = if let Some(at) = free {
+            at
+        } else {
+            let ring = ring(&left, arrows);
+            // Edges that may not exist on a real machine refuse nothing.
+            if ring.iter().all(|arrow| arrow.sure) {
+                diagnostics.push(cycle(&ring, known, kind));
             }
+            let member = ring.first().map(|arrow| arrow.from);
+            member.and_then(|file| left.iter().position(|known| *known == file)).unwrap_or(0)
         };
         sorted.push(left.remove(at));
     }
@@ -178,7 +180,7 @@ fn hold_data_last(known: &KnownUnits, selection: &Selection, sorted: &[FileId], 
     };
     let runs: Vec<FileId> = sorted.iter().copied().filter(|file| selection.runs(*file)).collect();
     for &keeper in &runs {
-        let Some(node) = holds(keeper).map(Node::clone) else { continue };
+        let Some(node) = holds(keeper).cloned() else { continue };
         for &other in runs.iter().filter(|&&other| other != keeper && holds(other).is_none()) {
             if !reaches(stops, other, keeper)
                 && !stops.iter().any(|arrow| arrow.from == keeper && arrow.to == other)

@@ -110,7 +110,7 @@ pub struct Decl {
 }
 
 /// Decodes the `param` table of a merged tree. Kinds of keys are the schema's to check; here is what needs the
-/// merged whole: a type, an enum's choices, bounds, patterns and fallbacks that make sense.
+/// merged whole: bounds and fallbacks that make sense.
 pub fn declarations(tree: &Node, diagnostics: &mut Vec<Diagnostic>) -> IndexMap<String, Decl> {
     let mut decls = IndexMap::new();
     for (name, span, node) in tree.get("param").and_then(Node::as_table).into_iter().flat_map(Table::iter) {
@@ -152,31 +152,15 @@ fn declaration(name: &str, span: Span, table: &Table, diagnostics: &mut Vec<Diag
         help: text("help"),
         span,
     };
-    checked(name, table, &decl, diagnostics);
+    checked(name, &decl, diagnostics);
     decl
 }
 
 /// What a declaration gets wrong by itself.
-fn checked(name: &str, table: &Table, decl: &Decl, diagnostics: &mut Vec<Diagnostic>) {
+fn checked(name: &str, decl: &Decl, diagnostics: &mut Vec<Diagnostic>) {
     let mut error = |message: String, span: Span, help: String| {
         diagnostics.push(Diagnostic::error(Code::ParameterDeclaration, message).at(span, "").with_help(help));
     };
-    if decl.kind == ParamKind::Enum && decl.choices.is_empty() {
-        error(
-            format!("enum parameter `{name}` has no choices"),
-            decl.span,
-            "add `choices = [\"one\", \"another\"]`".to_owned(),
-        );
-    }
-    if let Some(node) = table.get("pattern")
-        && let Some(Err(problem)) = node.as_str().map(regex_lite::Regex::new)
-    {
-        error(
-            format!("the pattern of `{name}` is not a regular expression: {problem}"),
-            node.span,
-            "write it in single quotes, so that backslashes stay".to_owned(),
-        );
-    }
     for (key, bound) in [("min", &decl.min), ("max", &decl.max)] {
         let Some(bound) = bound else { continue };
         if literal(bound).and_then(|value| magnitude(decl.kind, &value)).is_none() {

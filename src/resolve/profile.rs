@@ -18,15 +18,15 @@ pub(super) fn choose(
 ) -> Option<(FileId, String)> {
     let written = node.get("profile");
     let given = options.profile.as_deref().filter(|word| !word.is_empty());
-    let word = given.or_else(|| written?.as_str()).filter(|word| !word.is_empty())?.to_owned();
+    let wanted = given.or_else(|| written?.as_str()).filter(|word| !word.is_empty())?.to_owned();
     let place = if given.is_some() { None } else { written.map(|node| node.span) };
-    let chosen = if word == "auto" {
+    let chosen = if wanted == "auto" {
         detect(world, place, diagnostics)
     } else {
-        by_name(world, &word, place, diagnostics).map(|file| {
+        by_name(world, &wanted, place, diagnostics).map(|file| {
             let by = match place {
-                Some(span) => format!("profile = \"{word}\" in {}", world.sources.place(span)),
-                None => format!("--profile {word}"),
+                Some(span) => format!("profile = \"{wanted}\" in {}", world.sources.place(span)),
+                None => format!("--profile {wanted}"),
             };
             (file, by)
         })

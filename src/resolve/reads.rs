@@ -119,13 +119,11 @@ fn touch(world: &World, unit: &UnitName, site: &Site<'_>, frames: &[Frame<'_>], 
             world.read_by(Some((unit.clone(), site.node.span)));
             let text = site.node.as_str().unwrap_or("");
             // Only what is asked counts; problems are the plan's to report, with values.
-            match site.kind {
-                SiteKind::Template => drop(Template::parse(text).map(|template| template.render(scope))),
-                SiteKind::Expression if site.each => {
-                    drop(Each::parse(text).map(|each| each.list.eval(scope)))
-                }
-                SiteKind::Expression => drop(Expr::parse(text).map(|expr| expr.eval(scope))),
-            }
+            let _ = match site.kind {
+                SiteKind::Template => Template::parse(text).and_then(|template| template.render(scope)),
+                SiteKind::Expression if site.each => Each::parse(text).and_then(|each| each.list.eval(scope)),
+                SiteKind::Expression => Expr::parse(text).and_then(|expr| expr.eval(scope)),
+            };
         }
     }
 }

@@ -155,12 +155,31 @@ impl<'a> UnitScope<'a> {
         }
     }
 
+    /// Units that are known, enabled, placed here and whose `when` holds. Whether they are part of this plan does not
+    /// matter: a value must not depend on what else was asked to run.
     fn units(&self, selector: &str) -> Result<Value, String> {
         let selector = Selector::parse(selector);
-        let found = self.world.files.iter().enumerate().filter(|(file, unit)| {
-            unit.here && Some(*file) != self.unit && selector.matches(&unit.name, &unit.labels)
-        });
-        Ok(Value::List(found.map(|(file, _)| handle(Root::Unit, file)).collect()))
+        let mut found = Vec::new();
+        for (file, unit) in self.world.files.iter().enumerate() {
+            if !unit.here || Some(file) == self.unit || !selector.matches(&unit.name, &unit.labels) {
+                continue;
+            }
+            match self.placed(file, &unit.tree)? {
+                Some(true) => found.push(handle(Root::Unit, file)),
+                Some(false) => {}
+                None => return Ok(Value::Unknown),
+            }
+        }
+        Ok(Value::List(found.into()))
+    }
+
+    /// Whether the `when` of a unit holds.
+    fn placed(&self, file: FileId, tree: &Node) -> Result<Option<bool>, String> {
+        let Some(when) = tree.get("when") else { return Ok(Some(true)) };
+        self.world.guarded(Asked::Part(file, "unit", "when".to_owned()), Some(when.span), || {
+            let scope = Self { world: self.world, file, unit: Some(file), env: EnvView::Base };
+            values::holds(when, &scope, &self.world.sources).map_err(|diagnostic| diagnostic.message.clone())
+        })
     }
 }
 
@@ -198,7 +217,7 @@ impl Scope for UnitScope<'_> {
         match root {
             Root::Env => self.env(name),
             Root::Param => self.world.param(file, name),
-            Root::Fact => self.world.fact(file, name),
+            Root::Fact => Ok(self.world.fact(file, name)),
             Root::Unit => self.unit_member(file, name),
             Root::File => self.part_of_unit("file", name),
             Root::Data => self.part_of_unit("data", name),
@@ -208,7 +227,7 @@ impl Scope for UnitScope<'_> {
                     let profile = self.world.profile.and_then(|file| self.world.files.get(file));
                     profile.map_or(Value::Nothing, |profile| text(&profile.name))
                 }
-                "name" => self.world.fact(self.file, "hostname")?,
+                "name" => self.world.fact(self.file, "hostname"),
                 _ => return Err(format!("`node` has no member `{name}`")),
             }),
             Root::Dirs => Ok(match name {

@@ -1,5 +1,7 @@
 //! Files as one text, `--- units/web.toml` before each; what comes out as lines.
 
+mod chosen;
+
 use super::*;
 use crate::diagnostic::{Diagnostic, SourceMap};
 use crate::facts::Facts;
@@ -123,22 +125,21 @@ impl Run {
     }
 }
 
+/// Lines without their indentation: an expectation may stand as deep as its test.
 fn trimmed(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let indent = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
-    lines.iter().map(|line| &line[indent..]).collect::<Vec<_>>().join("\n")
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 #[track_caller]
 fn check(files: &str, options: &[&str], expected: &str) {
-    assert_eq!(run(files, options).problems(), trimmed(expected), "{files}");
+    assert_eq!(trimmed(&run(files, options).problems()), trimmed(expected), "{files}");
 }
 
 #[track_caller]
 fn plan(files: &str, options: &[&str], expected: &str) {
     let run = run(files, options);
     assert_eq!(run.problems(), "", "{files}");
-    assert_eq!(run.plan(), trimmed(expected), "{files}");
+    assert_eq!(trimmed(&run.plan()), trimmed(expected), "{files}");
 }
 
 /// `UNIT.PARAM = VALUE` lines.
@@ -158,70 +159,806 @@ fn a_unit_of_one_line_runs() {
     plan("--- units/web.toml\ncommand = 'sleep 1'", &[], "web (in the last folder of the search path)");
 }
 
+// ---- layers ----
+
 #[test]
-fn detect_wants_one_of_any_and_every_one_of_all() {
-    let files = "
-        --- tenon.toml
-        profile = 'auto'
-        --- units/web.toml
-        command = 'sleep 1'
-        --- profiles/big.toml
-        [detect]
-        any = ['fact.memory.total > 100', 'fact.memory.total == 7']
-        all = ['fact.memory.total > 5', 'fact.memory.total != 8']
-        --- profiles/only-all.toml
-        [detect]
-        all = ['fact.memory.total == 50', 'fact.memory.total > 1']
-        --- profiles/none.toml
-        fallback = true";
-    let chosen = |total: u32| {
-        let run = run(files, &[&format!("facts {{\"memory\": {{\"total\": {total}}}}}")]);
-        run.graph.profile.as_ref().map(|profile| profile.name.clone()).unwrap()
-    };
-    assert_eq!(chosen(200), "big");
-    assert_eq!(chosen(7), "big");
-    assert_eq!(chosen(6), "none"); // all, but none of any
-    assert_eq!(chosen(50), "only-all");
-    assert_eq!(chosen(1), "none");
+fn later_layers_win_and_losers_are_kept() {
+    let run = run(
+        "--- units/base.toml
+         abstract = true
+         command = 'base'
+         env = { A = 'extends', B = 'extends' }
+         --- units/web.toml
+         extends = 'base'
+         env.A = 'file'
+         [role.blue.env]
+         A = 'role'
+         --- units/web.toml.d/10-local.toml
+         env.A = 'drop-in'
+         --- tenon.toml
+         role = 'blue'
+         run = ['web']
+         [env]
+         A = 'node'
+         [unit.web.env]
+         A = 'node unit'
+         [roles.blue.env]
+         A = 'node role'
+         [roles.blue.unit.web.env]
+         A = 'node role unit'",
+        &["nodeenv=A=command line"],
+    );
+    assert_eq!(run.problems(), "");
+    let env = run.graph.units["web"].tree.get("env").unwrap().as_table().unwrap();
+    let a = env.get("A").unwrap();
+    let chain: Vec<&str> = std::iter::once(a).chain(&a.losers).filter_map(Node::as_str).collect();
+    assert_eq!(
+        chain,
+        [
+            "command line",
+            "node role unit",
+            "node role",
+            "node unit",
+            "node",
+            "role",
+            "drop-in",
+            "file",
+            "extends"
+        ]
+    );
+    assert_eq!(a.layer, Layer::CommandLine);
+    assert_eq!(env.get("B").unwrap().layer, Layer::Extends);
 }
 
 #[test]
-fn a_requirement_is_about_units_of_its_labels_and_about_its_units() {
-    let files = "
-        --- units/a.toml
-        command = 'sleep 1'
-        labels = ['x']
-        --- units/b.toml
-        command = 'sleep 1'
-        --- units/c.toml
-        command = 'sleep 1'
-        [require.r]
-        labels = ['x']
-        units = ['b']
-        test = 'true'";
+fn a_template_comes_before_its_instance() {
+    let files = "--- units/job@.toml
+         command = 'job'
+         env = { A = 'file', B = 'file', C = 'file', D = 'file' }
+         --- units/job@.toml.d/10.toml
+         env = { A = 'template drop-in', B = 'template drop-in', C = 'template drop-in' }
+         --- units/job@1.toml.d/10.toml
+         env = { B = 'instance drop-in', C = 'instance drop-in' }
+         --- tenon.toml
+         instances.job = 2
+         [unit.'job@'.env]
+         C = 'node template'
+         [unit.'job@1'.env]
+         D = 'node instance'";
     let run = run(files, &[]);
-    let subjects: Vec<&str> = run.graph.requires[0].subjects.iter().map(AsRef::as_ref).collect();
-    assert_eq!(subjects, ["a", "b"]);
+    assert_eq!(run.problems(), "");
+    let env = |unit: &str, name: &str| {
+        run.graph.units[unit].tree.get("env").unwrap().get(name).unwrap().as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        ["A", "B", "C", "D"].map(|name| env("job@0", name)),
+        ["template drop-in", "template drop-in", "node template", "file"]
+    );
+    assert_eq!(
+        ["A", "B", "C", "D"].map(|name| env("job@1", name)),
+        ["template drop-in", "instance drop-in", "node template", "node instance"]
+    );
 }
 
 #[test]
-fn what_is_missing_because_of_something_missing_is_told_once() {
+fn instances_are_a_number_names_or_tables() {
+    let template = "--- units/job@.toml\ncommand = 'job'\n--- tenon.toml\nrun = ['job@*']\n";
+    plan(&format!("{template}instances.job = 2"), &[], "job@0 (run)\njob@1 (run)");
+    plan(&format!("{template}instances.job = ['a', 'b']"), &[], "job@a (run)\njob@b (run)");
+    let run = run(&format!("{template}[instances.job.x]\nuser = 'nobody'"), &[]);
+    assert_eq!(run.problems(), "");
+    assert_eq!(run.graph.units["job@x"].tree.get("user").unwrap().as_str(), Some("nobody"));
     check(
-        "
-        --- units/pool.toml
-        kind = 'settings'
-        [param.host]
-        default = '{{ env.HOST | nonempty }}'
-        [param.address]
-        default = '{{ param.host | hostport(80) }}'
-        --- units/web.toml
-        uses = ['pool']
-        command = ['sleep', '{{ pool.address }}']",
-        &["unit web"],
-        "
-        error[parameter-missing] units/pool.toml:2: `pool.host` has no value: what is written for it gives nothing, and `web` reads it
-          units/pool.toml:3: gives nothing here
-          units/web.toml:2: `web` reads it here
-          help: write `host = \"...\"` under `[set.pool]` in the node file",
+        &format!("{template}instances.job = ['a/b']"),
+        &[],
+        "error[bad-instances] tenon.toml:2: `a/b` cannot be the name of an instance
+           help: use letters, digits, `-`, `_`, `.` and `:`",
+    );
+    check(
+        &format!("{template}instances.jib = 1"),
+        &[],
+        "error[unknown-unit] tenon.toml:2: there is no template `jib@`
+           help: did you mean `job`?",
+    );
+}
+
+#[test]
+fn files_that_extend_each_other_in_a_circle_are_shown_once() {
+    check(
+        "--- units/a.toml\nextends = 'b'\n--- units/b.toml\nextends = 'a'\n--- units/c.toml\nextends = 'a'",
+        &[],
+        "error[extends-cycle] units/a.toml:1: units extend each other in a circle: a → b → a
+           units/b.toml:1: `b` extends `a`
+           help: one of them must stand on its own",
+    );
+    check(
+        "--- units/a.toml\nextends = 'bse'\n--- units/base.toml\ncommand = 'x'",
+        &[],
+        "error[unknown-unit] units/a.toml:1: unit `bse` is not known, and this file extends it
+           help: did you mean `base`?",
+    );
+}
+
+#[test]
+fn a_table_for_a_unit_nobody_has_is_misspelt() {
+    check(
+        "--- units/web.toml\ncommand = 'web'\n--- tenon.toml\n[unit.wbe]\nuser = 'x'",
+        &[],
+        "error[unknown-unit] tenon.toml:1: `[unit.wbe]` changes a unit that is not known
+           help: did you mean `web`?",
+    );
+    plan("--- tenon.toml\nrun = ['new']\n[unit.new]\ncommand = 'x'", &[], "new (run)");
+}
+
+// ---- what runs ----
+
+#[test]
+fn run_pulls_in_what_is_needed_and_wanted() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nneeds = ['b']\nwants = ['c']\nafter = ['d']
+         --- units/b.toml\ncommand = 'b'
+         --- units/c.toml\ncommand = 'c'
+         --- units/d.toml\ncommand = 'd'
+         --- tenon.toml\nrun = ['a']",
+        &[],
+        "b (needed by a)
+           stops after a
+         c (wanted by a)
+           stops after a
+         a (run)
+           needs b -> b Spawned
+           wants c -> c Spawned
+           after d: `d` is not in this plan",
+    );
+}
+
+#[test]
+fn units_of_the_command_line_replace_run() {
+    let files =
+        "--- units/a.toml\ncommand = 'a'\n--- units/b.toml\ncommand = 'b'\n--- tenon.toml\nrun = ['a']";
+    plan(files, &["unit b"], "b (command line)");
+    check(files, &["unit c"], "error[unknown-unit]: there is no unit `c`");
+    check(files, &["unit bb"], "error[unknown-unit]: there is no unit `bb`\n  help: did you mean `b`?");
+}
+
+#[test]
+fn an_entry_that_is_not_placed_here_is_skipped_and_shown() {
+    let files = "--- units/a.toml\ncommand = 'a'\nroles = ['blue']
+         --- units/b.toml\ncommand = 'b'\nenabled = false
+         --- units/c.toml
+         --- units/d@.toml\ncommand = 'd'
+         --- tenon.toml\nrun = ['a', 'b', 'c', 'd@*']\n[roles.red]";
+    plan(
+        files,
+        &["role=red"],
+        "not run: a: `a` is not placed here: it is for blue, not red
+         not run: b: `b` is switched off by `enabled = false`
+         not run: c: `c` is masked by an empty file
+         not run: d@*: there are no instances: see `[instances]` of the node file",
+    );
+}
+
+#[test]
+fn without_a_role_roles_restrict_nothing() {
+    plan("--- units/a.toml\ncommand = 'a'\nroles = ['blue']\n--- tenon.toml\nrun = ['a']", &[], "a (run)");
+}
+
+#[test]
+fn an_unknown_role_is_said() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nroles = ['prefill']\n--- tenon.toml\nrole = 'prefil'",
+        &[],
+        "warning[unknown-role] tenon.toml:1: no file mentions the role `prefil`
+           help: did you mean `prefill`?",
+    );
+}
+
+#[test]
+fn what_never_runs_by_itself_is_refused() {
+    check(
+        "--- units/s.toml\nkind = 'settings'
+         --- units/t@.toml\ncommand = 't'
+         --- units/x.toml\nabstract = true\ncommand = 'x'
+         --- units/web.toml\ncommand = 'web'
+         --- tenon.toml\nrun = ['s', 't', 'x', 'wev', 'label:none']",
+        &[],
+        "error[not-runnable] tenon.toml:1: `s` is a settings unit: it has no process
+           help: take it out of what runs; units that read it name it in `uses`
+         error[not-runnable] tenon.toml:1: `t@` is a template: only its instances run
+           help: write `\"t@*\"` for all of them, or `\"t@0\"` for one
+         error[not-runnable] tenon.toml:1: `x` is abstract: it is there to be extended
+           help: name a unit that extends it
+         error[unknown-unit] tenon.toml:1: there is no unit `wev`
+           help: did you mean `web`?
+         error[unknown-unit] tenon.toml:1: no known unit matches `label:none`",
+    );
+}
+
+#[test]
+fn a_false_condition_skips_a_unit_and_pulls_nothing() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nwhen = \"env.X == 'y'\"\nneeds = ['b']
+         --- units/b.toml\ncommand = 'b'
+         --- tenon.toml\nrun = ['a']",
+        &[],
+        "a (skipped: env.X == 'y')",
+    );
+}
+
+// ---- edges ----
+
+#[test]
+fn edges_in_every_form() {
+    plan(
+        "--- units/a.toml
+         command = 'a'
+         after = ['b:spawned', { unit = 'c', until = 'ready', timeout = '2m', order = 'start' }, 'label:x:finished']
+         --- units/b.toml\ncommand = 'b'\n[ready]\ntcp = 'x:1'
+         --- units/c.toml\ncommand = 'c'\nready.settle = '1s'
+         --- units/d.toml\nkind = 'task'\ncommand = 'd'\nlabels = ['x']",
+        &[],
+        "b (in the last folder of the search path)
+           stops after a
+         c (in the last folder of the search path)
+         d (in the last folder of the search path)
+           stops after a
+         a (in the last folder of the search path)
+           after b -> b Spawned
+           after c -> c Ready no-stop
+           after label:x -> d Finished",
+    );
+}
+
+#[test]
+fn until_is_ready_where_the_other_can_tell() {
+    let target = |ready: &str| {
+        let files = format!(
+            "--- units/a.toml\ncommand = 'a'\nneeds = ['b']\n--- units/b.toml\ncommand = 'b'\n{ready}"
+        );
+        run(&files, &[]).graph.units["a"].edges[0].until
+    };
+    assert_eq!(target(""), Until::Spawned);
+    assert_eq!(target("ready.timeout = '5s'"), Until::Spawned);
+    assert_eq!(target("ready.settle = '0s'"), Until::Spawned);
+    assert_eq!(target("ready.settle = '2s'"), Until::Ready);
+    assert_eq!(target("ready.notify = true"), Until::Ready);
+    assert_eq!(target("ready.all = [{ path = '/x' }]"), Until::Ready);
+}
+
+#[test]
+fn an_unprovable_wait_is_refused_with_both_places() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nafter = ['b:ready']\n--- units/b.toml\ncommand = 'b'",
+        &[],
+        "error[unprovable-ready] units/a.toml:2: `a` waits until `b` is ready, and that unit cannot tell
+           units/b.toml:1: `b` has no probe under `[ready]` and no `settle`
+           help: give `b` a `[ready]` probe, or wait `until = \"spawned\"`",
+    );
+}
+
+#[test]
+fn before_is_an_after_of_the_other() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\n--- units/b.toml\ncommand = 'b'\nbefore = ['a']",
+        &[],
+        "b (in the last folder of the search path)
+           stops after a
+         a (in the last folder of the search path)
+           before a of b -> b Spawned",
+    );
+}
+
+#[test]
+fn a_unit_never_matches_its_own_selector() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nlabels = ['x']\nafter = ['label:x', '*']\n--- units/b.toml\ncommand = 'b'\nlabels = ['x']",
+        &[],
+        "b (in the last folder of the search path)
+           stops after a
+         a (in the last folder of the search path)
+           after label:x -> b Spawned
+           after * -> b Spawned",
+    );
+}
+
+#[test]
+fn a_selector_that_matches_nobody_is_a_warning_and_an_error_in_needs() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nafter = ['label:x', 'bb']\nneeds = ['label:y', 'bbb']\n--- units/b1.toml\ncommand = 'b'",
+        &[],
+        "error[empty-selector] units/a.toml:3: `needs` names `label:y`, and no known unit matches
+         error[unknown-unit] units/a.toml:3: `needs` names `bbb`, and no unit of this name is known
+         warning[empty-selector] units/a.toml:2: `after` names `label:x`, and no known unit matches
+         warning[empty-selector] units/a.toml:2: `after` names `bb`, and no unit of this name is known
+           help: did you mean `b1`?",
+    );
+}
+
+#[test]
+fn needs_on_what_will_not_run_is_refused_with_the_condition() {
+    let files = |edge: &str| {
+        format!(
+            "--- units/a.toml\ncommand = 'a'\n{edge}
+             --- units/masked.toml
+             --- units/elsewhere.toml\ncommand = 'b'\nroles = ['blue']
+             --- units/skipped.toml\ncommand = 'b'\nwhen = 'false'
+             --- units/disabled.toml\ncommand = 'b'\nenabled = false
+             --- tenon.toml\nrun = ['a']\nrole = 'red'\n[roles.red]"
+        )
+    };
+    check(
+        &files("needs = ['masked', 'elsewhere', 'skipped', 'disabled']"),
+        &[],
+        "error[unmet-need] units/a.toml:2: `a` needs `masked`, which will not run here
+           note: `masked` is masked by an empty file
+           help: make it run here, or add `if_absent = \"ignore\"` to the edge if this unit can do without it
+         error[unmet-need] units/a.toml:2: `a` needs `elsewhere`, which will not run here
+           units/elsewhere.toml:2: `elsewhere` is not placed here: it is for blue, not red
+           help: make it run here, or add `if_absent = \"ignore\"` to the edge if this unit can do without it
+         error[unmet-need] units/a.toml:2: `a` needs `skipped`, which will not run here
+           units/skipped.toml:2: `skipped` is skipped: `when = \"false\"` does not hold (units/skipped.toml:2)
+           help: make it run here, or add `if_absent = \"ignore\"` to the edge if this unit can do without it
+         error[unmet-need] units/a.toml:2: `a` needs `disabled`, which will not run here
+           units/disabled.toml:2: `disabled` is switched off by `enabled = false`
+           help: make it run here, or add `if_absent = \"ignore\"` to the edge if this unit can do without it",
+    );
+    plan(
+        &files(
+            "needs = [{ unit = 'masked', if_absent = 'ignore' }]\nafter = ['elsewhere']\nwants = ['skipped']",
+        ),
+        &[],
+        "a (run)
+           needs masked: `masked` is masked by an empty file
+           wants skipped: `skipped` is skipped: `when = \"false\"` does not hold (units/skipped.toml:2)
+           after elsewhere: `elsewhere` is not placed here: it is for blue, not red
+         skipped (skipped: false)",
+    );
+}
+
+#[test]
+fn a_provided_name_means_the_one_that_provides_it_here() {
+    let files = |near: &str, far: &str| {
+        format!(
+            "--- units/a.toml\ncommand = 'a'\nneeds = ['pool']
+             --- units/far.toml\ncommand = 'far'\nprovides = ['pool']\nwhen = '{far}'
+             --- units/near.toml\ncommand = 'near'\nprovides = ['pool']\nwhen = '{near}'
+             --- tenon.toml\nrun = ['a']"
+        )
+    };
+    plan(
+        &files("true", "false"),
+        &[],
+        "near (needed by a)
+           stops after a
+         a (run)
+           needs pool (provided by near) -> near Spawned",
+    );
+    check(
+        &files("true", "true"),
+        &[],
+        "error[not-provided] units/a.toml:2: more than one unit provides `pool` here: `far` and `near`
+           units/far.toml:2: provided here
+           units/near.toml:2: provided here
+           help: switch one of them off: by its `when`, its `roles`, or `enabled = false`",
+    );
+    check(
+        &files("false", "false"),
+        &[],
+        "error[not-provided] units/a.toml:2: `a` needs `pool`, and nobody provides it here
+           units/far.toml:3: `far` is skipped: `when = \"false\"` does not hold (units/far.toml:3)
+           units/near.toml:3: `near` is skipped: `when = \"false\"` does not hold (units/near.toml:3)
+           help: make one of them run here, or add `if_absent = \"ignore\"` to the edge",
+    );
+}
+
+#[test]
+fn an_edge_to_a_group_is_an_edge_to_its_members() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nneeds = ['g']
+         --- units/g.toml\nkind = 'group'\nmembers = ['m*']
+         --- units/m1.toml\ncommand = 'm'
+         --- units/m2.toml\ncommand = 'm'
+         --- tenon.toml\nrun = ['a']",
+        &[],
+        "g (needed by a)
+         m1 (member of g)
+           stops after a
+         m2 (member of g)
+           stops after a
+         a (run)
+           needs g -> m1 Spawned
+           needs g -> m2 Spawned",
+    );
+}
+
+#[test]
+fn a_circle_of_waits_is_refused_with_every_edge() {
+    check(
+        "--- units/c.toml\ncommand = 'c'\nafter = ['a']
+         --- units/a.toml\ncommand = 'a'\nneeds = ['b']
+         --- units/b.toml\ncommand = 'b'\nwants = ['label:last']
+         --- units/c.toml.d/x.toml\nlabels = ['last']",
+        &[],
+        "error[dependency-cycle] units/a.toml:2: units wait for each other in a circle: a → b → c → a
+           units/b.toml:2: `b` waits for `c`: wants label:last
+           units/c.toml:2: `c` waits for `a`: after a
+           help: take one of these edges away, or let it order the stop only: `order = \"stop\"`",
+    );
+    check(
+        "--- units/a.toml\ncommand = 'a'\nafter = ['a']",
+        &[],
+        "error[dependency-cycle] units/a.toml:2: units wait for each other in a circle: a → a
+           help: take one of these edges away, or let it order the stop only: `order = \"stop\"`",
+    );
+}
+
+#[test]
+fn a_circle_of_stops_is_refused_too() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nafter = ['b']\nstop_after = ['b']\n--- units/b.toml\ncommand = 'b'",
+        &[],
+        "error[dependency-cycle] units/a.toml:3: units are to be stopped after each other in a circle: a → b → a
+           units/a.toml:2: `b` stops after `a`: after b
+           help: take one of these away, or let an edge order the start only: `order = \"start\"`",
+    );
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nafter = [{ unit = 'b', order = 'start' }]\nstop_after = ['b']\n--- units/b.toml\ncommand = 'b'",
+        &[],
+        "b (in the last folder of the search path)
+         a (in the last folder of the search path)
+           after b -> b Spawned no-stop
+           stops after b",
+    );
+}
+
+#[test]
+fn units_that_conflict_may_not_be_in_one_plan() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nconflicts = ['b']\n--- units/b.toml\ncommand = 'b'",
+        &[],
+        "error[conflict] units/a.toml:2: `a` and `b` conflict, and both are to run
+           units/b.toml:1: `b` is to run too (in the last folder of the search path)
+           help: take one of them out of what runs",
+    );
+}
+
+#[test]
+fn what_holds_data_stops_last_where_nothing_else_is_said() {
+    plan(
+        "--- units/data.toml\ncommand = 'a'\nholds_data = true
+         --- units/master.toml\ncommand = 'm'\nstop_after = ['data']
+         --- units/other.toml\ncommand = 'b'",
+        &[],
+        "data (in the last folder of the search path)
+           stops after other
+         master (in the last folder of the search path)
+           stops after data
+         other (in the last folder of the search path)",
+    );
+}
+
+// ---- parameters ----
+
+#[test]
+fn values_of_parameters_low_to_high() {
+    let unit = "--- units/job@.toml
+         command = 'job'
+         param.x = { type = 'string', default = 'default' }
+         [role.r.param]
+         x = 'role'
+         --- tenon.toml
+         instances.job = 2
+         ";
+    params(unit, &[], "job@1.x = \"default\"");
+    params(unit, &["role=r"], "job@1.x = \"role\"");
+    let unit = format!("{unit}set.'job@'.x = 'template'\n");
+    params(&unit, &["role=r"], "job@1.x = \"template\"");
+    let unit = format!("{unit}set.'job@1'.x = 'instance'\n");
+    params(&unit, &["role=r"], "job@1.x = \"instance\"\njob@0.x = \"template\"");
+    let unit = format!("{unit}roles.r.set.'job@'.x = 'node role'\n");
+    params(&unit, &["role=r"], "job@1.x = \"node role\"");
+    params(&unit, &["role=r", "set job@.x=command line"], "job@1.x = \"command line\"");
+    params(
+        &unit,
+        &["role=r", "set job@1.x=instance", "set job@.x=template"],
+        "job@1.x = \"instance\"\njob@0.x = \"template\"",
+    );
+}
+
+#[test]
+fn types_of_parameters() {
+    let unit = "--- units/a.toml
+         command = 'a'
+         [param]
+         string = { type = 'string', default = 7 }
+         bool = { type = 'bool', default = 'yes' }
+         int = { type = 'int', default = '42' }
+         float = { type = 'float', default = 1 }
+         size = { type = 'size', default = '400gb' }
+         bytes = { type = 'size', default = 4096 }
+         duration = { type = 'duration', default = '1m30s' }
+         port = { type = 'port', default = '8080' }
+         zero = { type = 'port', default = 0, zero = true }
+         range = { type = 'port_range', default = '16700-16800' }
+         version = { type = 'version', default = '9.1.0' }
+         enum = { type = 'enum', choices = ['a', 'b'], default = 'b' }
+         path = { type = 'path', default = '/x' }
+         address = { type = 'address', default = '[::1]:80' }
+         list = { type = 'list', default = [{ each = 'n in [1, 2]', use = ['{{ n + 1 }}'] }, { when = 'false', use = ['no'] }] }
+         table = { type = 'table', default = { a = '{{ param.int }}', b = '{{ none }}' } }
+         json = { type = 'json', default = '{\"a\": 1}' }
+         ";
+    params(
+        unit,
+        &[],
+        "a.string = \"7\"
+         a.bool = true
+         a.int = 42
+         a.float = 1
+         a.size = \"400gb\"
+         a.bytes = 4096
+         a.duration = \"1m30s\"
+         a.port = 8080
+         a.zero = 0
+         a.range = \"16700-16800\"
+         a.version = \"9.1.0\"
+         a.enum = \"b\"
+         a.path = \"/x\"
+         a.address = \"[::1]:80\"
+         a.list = [2, 3]
+         a.table = { a = 42 }
+         a.json = \"{\\\"a\\\": 1}\"",
+    );
+    params(
+        unit,
+        &["set a.list=[1, 'x']", "set a.table={ z = 1 }", "set a.int=5", "set a.bool=off"],
+        "a.list = [1, \"x\"]\na.table = { z = 1 }\na.int = 5\na.bool = false",
+    );
+}
+
+#[test]
+fn an_invalid_value_is_refused_where_it_is_written() {
+    let bad = |param: &str, value: &str, expected: &str| {
+        check(
+            &format!("--- units/a.toml\ncommand = 'a'\nparam.x = {param}\n--- tenon.toml\nset.a.x = {value}"),
+            &[],
+            expected,
+        );
+    };
+    bad(
+        "{ type = 'int', min = 1, max = 9 }",
+        "10",
+        "error[invalid-value] tenon.toml:1: `10` is no value of `a.x`: it must be at most 9
+           units/a.toml:2: `x` is declared here as int",
+    );
+    bad(
+        "{ type = 'enum', choices = ['embedded', 'standalone'] }",
+        "'standalon'",
+        "error[invalid-value] tenon.toml:1: `standalon` is no value of `a.x`: it must be one of \"embedded\", \"standalone\"
+           units/a.toml:2: `x` is declared here as enum
+           help: did you mean \"standalone\"?",
+    );
+    bad(
+        "{ type = 'size', pattern = '(?i)^[0-9.]+ ?([kmgt]?b)$', pattern_help = 'kb, mb, gb or tb' }",
+        "'1GiB'",
+        "error[invalid-value] tenon.toml:1: `1GiB` is no value of `a.x`: kb, mb, gb or tb
+           units/a.toml:2: `x` is declared here as size",
+    );
+    bad(
+        "{ type = 'enum', choices = ['a'], default = 'a', fallback = 'a' }",
+        "'bogus'",
+        "warning[invalid-value] tenon.toml:1: `bogus` is no value of `a.x`: it must be one of \"a\"; using \"a\"
+           units/a.toml:2: `x` is declared here as enum",
+    );
+    bad(
+        "{ type = 'port' }",
+        "0",
+        "error[invalid-value] tenon.toml:1: `0` is no value of `a.x`: 0 is no port
+           units/a.toml:2: `x` is declared here as port",
+    );
+}
+
+#[test]
+fn empty_text_may_count_as_not_given() {
+    let files = |empty: &str| {
+        format!(
+            "--- units/a.toml\ncommand = 'a'\nparam.x = {{ type = 'string', default = 'd'{empty} }}\n--- tenon.toml\nset.a.x = ''"
+        )
+    };
+    params(&files(""), &[], "a.x = \"\"");
+    params(&files(", empty = 'keep'"), &[], "a.x = \"\"");
+    params(&files(", empty = 'default'"), &[], "a.x = \"d\"");
+}
+
+#[test]
+fn a_value_for_what_is_not_there_is_refused() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nparam.port = { type = 'port', default = 1 }
+         --- units/t@.toml\ncommand = 't'
+         --- tenon.toml
+         [set.a]
+         prot = 2
+         [set.b]
+         x = 1
+         [set.t]
+         x = 1
+         [set.'t@7']
+         x = 1",
+        &["set a.pot=3", "set nothing"],
+        "error[bad-set] <command line>:2: `nothing` is not of the form `UNIT.PARAM=VALUE`
+         error[unknown-parameter] tenon.toml:2: `a` has no parameter `prot`
+           help: did you mean `port`?
+         error[unknown-unit] tenon.toml:3: there is no unit `b` to give values to
+         error[unknown-unit] tenon.toml:5: there is no unit `t` to give values to
+           help: `t@` is a template: write `[set.\"t@\"]`
+         error[unknown-unit] tenon.toml:7: there is no unit `t@7` to give values to
+           help: `t@` has no instance `7`: see `[instances]` of the node file
+         error[unknown-parameter] <command line>:1: `a` has no parameter `pot`
+           help: did you mean `port`?",
+    );
+}
+
+#[test]
+fn a_required_parameter_is_missed_once_a_planned_unit_reads_it() {
+    let files = |condition: &str| {
+        format!(
+            "--- units/pool.toml\nkind = 'settings'\nparam.ratio = {{ type = 'float', suggest = 0.9, help = 'how full' }}
+             --- units/m.toml\ncommand = ['m', '{{{{ param.args }}}}']\nuses = ['pool']\nwhen = '{condition}'
+             param.args = {{ type = 'string', default = '--ratio={{{{ pool.ratio }}}}' }}
+             --- units/n.toml\ncommand = 'n'\nuses = ['pool']
+             --- tenon.toml\nrun = ['m', 'n']"
+        )
+    };
+    let files = |condition: &str| files(condition);
+    let missed = "error[parameter-missing] units/pool.toml:2: `pool.ratio` has no value, and `m` reads it
+           units/m.toml:1: `m` reads it here
+           note: `ratio`: how full
+           help: write `ratio = 0.9` under `[set.pool]` in the node file";
+    check(&files("true"), &[], missed);
+    assert_eq!(run(&files("false"), &[]).problems(), "");
+    assert_eq!(run(&files("true"), &["set m.args=none"]).problems(), "");
+    assert_eq!(run(&files("true"), &["set pool.ratio=0.5"]).problems(), "");
+}
+
+#[test]
+fn parameters_in_a_circle_are_shown_with_every_place() {
+    check(
+        "--- units/s.toml\nkind = 'settings'\nparam.b = { type = 'int', default = '{{ param.c }}' }\nparam.c = { type = 'int', default = '{{ param.b }}' }
+         --- units/a.toml\ncommand = 'a {{ s.b }}'\nuses = ['s']",
+        &[],
+        "error[parameter-cycle] units/s.toml:2: values ask for each other in a circle: s.b → s.c → s.b
+           units/s.toml:3: `s.c` asks for `s.b`
+           help: give one of them a value of its own",
+    );
+}
+
+#[test]
+fn units_gives_handles_of_the_others() {
+    params(
+        "--- units/e@.toml\ncommand = 'e'\nparam.port = { type = 'port', default = '{{ 8100 + unit.index }}' }
+         --- units/proxy.toml\ncommand = 'p'
+         param.list = { type = 'list', default = [{ each = \"u in units('e@*')\", use = ['{{ u.name }}:{{ u.param.port }}'] }] }
+         --- tenon.toml\ninstances.e = 2",
+        &[],
+        "proxy.list = [\"e@0:8100\", \"e@1:8101\"]",
+    );
+}
+
+#[test]
+fn parameters_see_the_environment_with_the_node_file_on_top() {
+    params(
+        "--- units/a.toml\ncommand = 'a'
+         [param]
+         p = { type = 'string', default = '{{ env.P }}' }
+         q = { type = 'string', default = '{{ env.Q }}' }
+         r = { type = 'string', optional = true, default = '{{ env.R }}' }
+         --- tenon.toml\n[env]\nQ = 'node {{ env.Q }}'",
+        &["env P=runner", "env Q=runner"],
+        "a.p = \"runner\"\na.q = \"node runner\"\na.r = nothing",
+    );
+}
+
+#[test]
+fn a_secret_may_not_be_given_as_an_argument() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nparam.token = { type = 'secret', optional = true }",
+        &["set a.token=hunter2"],
+        "error[secret-in-arguments] <command line>:1: `a.token` is a secret: the command line is readable for every process
+           help: keep it in a file, and name that under `[set]` of a node file only its owner can read",
+    );
+}
+
+// ---- names ----
+
+#[test]
+fn names_are_checked_before_anything_runs() {
+    check(
+        "--- units/s.toml\nkind = 'settings'\nparam.port = { type = 'port', default = 1 }
+         --- units/a.toml\ncommand = ['a', '{{ param.prot }}', '{{ s.port }}', '{{ file.conf }}', '{{ unit.nam }}', '{{ fact.nope }}']
+         param.port = { type = 'port', default = 1 }
+         --- units/b.toml\ncommand = 'b'\nuses = ['s', 't']\nenv.X = '{{ s.prt }}'",
+        &[],
+        "error[unknown-unit] units/b.toml:2: settings unit `t` is not known
+         error[unknown-name] units/a.toml:1: unknown name `param.prot`
+           help: did you mean `param.port`?
+         error[unknown-name] units/a.toml:1: unknown name `s`
+           help: `s` is a settings unit: add `uses = [\"s\"]` at the top of the file
+         error[unknown-name] units/a.toml:1: unknown name `file.conf`
+           help: nothing is declared in `file`
+         error[unknown-name] units/a.toml:1: unknown name `unit.nam`
+           help: did you mean `unit.name`?
+         error[unknown-name] units/a.toml:1: unknown name `fact.nope`
+           help: `fact` has `cgroup`, `cpus`, `ephemeral`, `hostname`, `hugepages`, `kernel`, `listening`, `memlock`, `memory`, `net`, `numa`
+         error[unknown-name] units/b.toml:3: unknown name `s.prt`
+           help: did you mean `s.port`?",
+    );
+}
+
+// ---- profiles ----
+
+#[test]
+fn a_profile_by_name_alias_and_detection() {
+    let files = "--- profiles/base.toml\nfact.pci = { type = 'list', from = [] }\nparam.link = { type = 'string', default = 'a' }
+         --- profiles/one.toml\nextends = 'base'\naliases = ['uno']\ndetect.any = [\"'1' in fact.pci\"]
+         --- profiles/two.toml\nextends = 'base'\ndetect.any = [\"'2' in fact.pci\"]\nparam.link.default = 'b'
+         --- profiles/any.toml\nfallback = true
+         --- units/a.toml\ncommand = 'a'
+         ";
+    let chosen = |options: &[&str]| {
+        let run = run(files, options);
+        (
+            run.graph.profile.map(|profile| format!("{}: {}", profile.name, profile.because)),
+            run.diagnostics.len(),
+        )
+    };
+    assert_eq!(chosen(&[]), (None, 0));
+    assert_eq!(chosen(&["profile=one"]), (Some("one: --profile one".into()), 0));
+    assert_eq!(chosen(&["profile=uno"]), (Some("one: --profile uno".into()), 0));
+    let pci = |ids: &str| format!("facts {{\"pci\": [{ids}]}}");
+    assert_eq!(
+        chosen(&["profile=auto", &pci("\"2\"")]),
+        (Some("two: detected: '2' in fact.pci (profiles/two.toml:2)".into()), 0)
+    );
+    assert_eq!(
+        chosen(&["profile=auto", &pci("")]),
+        (Some("any: fallback: nothing detected (any)".into()), 1)
+    );
+    assert_eq!(chosen(&["profile=auto", "check"]), (None, 0));
+    check(
+        files,
+        &["profile=auto", &pci("\"1\", \"2\"")],
+        "error[ambiguous-profile] profiles/one.toml:3: more than one profile matches this machine: `one` and `two`
+           profiles/two.toml:2: holds, so `two` matches
+           help: name one in the node file: `profile = \"one\"`",
+    );
+    check(
+        files,
+        &["profile=twoo"],
+        "error[unknown-profile]: there is no profile `twoo`\n  help: did you mean `two`?",
+    );
+    params(files, &["profile=two"], "profile.link = \"b\"");
+    params(files, &["profile=two", "set profile.link=c"], "profile.link = \"c\"");
+}
+
+// ---- check ----
+
+#[test]
+fn check_refuses_nothing_that_a_real_node_might_accept() {
+    plan(
+        "--- units/a.toml\ncommand = 'a'\nneeds = ['pool', { unit = 'side', when = \"env.S == '1'\" }]
+         --- units/far.toml\nkind = 'external'\nprovides = ['pool']\nwhen = \"env.M == 'far'\"\nready.tcp = 'x:1'
+         --- units/near.toml\ncommand = '{{ param.must }}'\nprovides = ['pool']\nwhen = \"env.M == 'near'\"\nconflicts = ['far']
+         param.must = { type = 'string' }
+         --- units/side.toml\ncommand = 's'\nroles = ['other']
+         --- tenon.toml\nrun = ['a']\nrole = 'r'\n[roles.r]",
+        &["check"],
+        "far (needed by a)
+           stops after a
+         near (needed by a)
+           stops after a
+         a (run)
+           needs pool (provided) -> far Ready
+           needs pool (provided) -> near Spawned
+           needs side: `side` is not placed here: it is for other, not r",
     );
 }

@@ -1,9 +1,9 @@
 //! Trees of strings with templates → values: lists with conditional and repeated elements, nothing removed.
 
-use crate::config::text::sub_span;
+pub use crate::config::schema::problem;
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
-use crate::expr::{Each, Expr, Locals, Problem, ProblemKind, Scope, Template, Value};
+use crate::expr::{Each, Expr, Locals, Problem, Scope, Template, Value};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
@@ -43,30 +43,6 @@ pub fn holds(node: &Node, scope: &dyn Scope, sources: &SourceMap) -> Result<Opti
 pub fn expression(node: &Node, scope: &dyn Scope, sources: &SourceMap) -> Result<Value, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("none");
     Expr::parse(text).and_then(|expr| expr.eval(scope)).map_err(|problem| at(node, &problem, sources))
-}
-
-/// A problem of the expression in this string, as a diagnostic at its exact place.
-pub fn problem(node: &Node, problem: &Problem, sources: &SourceMap) -> Diagnostic {
-    let code = match problem.kind {
-        ProblemKind::Syntax => Code::ExpressionSyntax,
-        ProblemKind::UnknownName => Code::UnknownName,
-        ProblemKind::UnknownFunction => Code::UnknownFunction,
-        ProblemKind::Arguments => Code::ExpressionArguments,
-        ProblemKind::Type => Code::ExpressionType,
-        ProblemKind::Nothing => Code::NothingHere,
-        ProblemKind::Limit => Code::ExpressionLimit,
-    };
-    let span = sub_span(node, problem.range.clone(), sources);
-    let mut diagnostic = Diagnostic::error(code, &problem.message).at(span, "");
-    match (&problem.help, &problem.replacement) {
-        (Some(help), Some(text)) => diagnostic = diagnostic.with_patch(help, span, text),
-        (None, Some(text)) => {
-            diagnostic = diagnostic.with_patch(format!("did you mean `{text}`?"), span, text)
-        }
-        (Some(help), None) => diagnostic = diagnostic.with_help(help),
-        (None, None) => {}
-    }
-    diagnostic
 }
 
 fn at(node: &Node, found: &Problem, sources: &SourceMap) -> Box<Diagnostic> {

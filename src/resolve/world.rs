@@ -52,8 +52,16 @@ pub(super) struct File {
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     value: Result<Param, String>,
-    /// Required parameters without a value that were asked for on the way, itself included.
+    met: Met,
+}
+
+/// What was met on the way to a value. It counts once a planned unit reads that value.
+#[derive(Debug, Clone, Default)]
+struct Met {
+    /// Required parameters without a value.
     missing: IndexSet<(FileId, String)>,
+    /// Problems, as places in [`State::problems`].
+    problems: IndexSet<usize>,
 }
 
 /// What is being evaluated.
@@ -71,9 +79,10 @@ pub(super) enum Asked {
 pub(super) struct State {
     known: HashMap<(FileId, String), Known>,
     stack: Vec<(Asked, Option<Span>)>,
-    /// For each parameter being evaluated: what it found missing.
-    missing: Vec<IndexSet<(FileId, String)>>,
-    diagnostics: Vec<Diagnostic>,
+    /// For each parameter being evaluated: what it met so far.
+    met: Vec<Met>,
+    /// Problems, and whether they count.
+    problems: Vec<(Diagnostic, bool)>,
     /// Who reads at present: a planned unit, and where.
     reader: Option<(UnitName, Span)>,
     /// Required parameters without a value, and who reads them.
@@ -124,12 +133,24 @@ impl World {
 
     /// Takes the problems that were met so far.
     pub fn take_diagnostics(&self) -> Vec<Diagnostic> {
-        std::mem::take(&mut self.state.borrow_mut().diagnostics)
+        let problems = std::mem::take(&mut self.state.borrow_mut().problems);
+        problems.into_iter().filter(|(_, counts)| *counts).map(|(diagnostic, _)| diagnostic).collect()
     }
 
     /// Reports a problem.
     pub fn report(&self, diagnostic: Diagnostic) {
-        self.state.borrow_mut().diagnostics.push(diagnostic);
+        self.state.borrow_mut().problems.push((diagnostic, true));
+    }
+
+    /// Notes a problem of the parameter being evaluated: it counts once a planned unit reads that parameter.
+    fn note_problem(&self, diagnostic: Diagnostic) {
+        let mut state = self.state.borrow_mut();
+        let at = state.problems.len();
+        let counts = state.met.is_empty();
+        state.problems.push((diagnostic, counts));
+        if let Some(met) = state.met.last_mut() {
+            met.problems.insert(at);
+        }
     }
 
     /// What is read from now on is read by this planned unit at this place; `None` = by nobody who counts.
@@ -157,7 +178,7 @@ impl World {
             if let Some(at) = state.stack.iter().position(|(other, _)| *other == asked) {
                 let ring: Vec<(Asked, Option<Span>)> = state.stack[at..].to_vec();
                 let (message, diagnostic) = self.cycle(&ring);
-                state.diagnostics.push(diagnostic);
+                state.problems.push((diagnostic, true));
                 return Err(message);
             }
             if state.stack.len() >= MAX_CHAIN {
@@ -220,33 +241,35 @@ impl World {
     pub fn full_param(&self, file: FileId, name: &str) -> Result<Param, String> {
         let key = (file, name.to_owned());
         let known = self.state.borrow().known.get(&key).cloned();
-        let known = match known {
-            Some(known) => known,
-            None => {
-                self.state.borrow_mut().missing.push(IndexSet::new());
-                let value = self.evaluate_param(file, name);
-                let mut state = self.state.borrow_mut();
-                let missing = state.missing.pop().unwrap_or_default();
-                let known = Known { value, missing };
-                // A member of a circle has no value of its own; who asks first must not decide what others see.
-                state.known.insert(key, known.clone());
-                known
-            }
+        let known = if let Some(known) = known {
+            known
+        } else {
+            self.state.borrow_mut().met.push(Met::default());
+            let value = self.evaluate_param(file, name);
+            let mut state = self.state.borrow_mut();
+            let met = state.met.pop().unwrap_or_default();
+            let known = Known { value, met };
+            state.known.insert(key, known.clone());
+            known
         };
-        self.note_missing(&known.missing);
+        self.passed_on(&known.met);
         known.value
     }
 
-    fn note_missing(&self, missing: &IndexSet<(FileId, String)>) {
-        if missing.is_empty() {
-            return;
-        }
+    /// Who asks for a value meets what was met on the way to it.
+    fn passed_on(&self, met: &Met) {
         let mut state = self.state.borrow_mut();
-        if let Some(outer) = state.missing.last_mut() {
-            outer.extend(missing.iter().cloned());
+        if let Some(outer) = state.met.last_mut() {
+            outer.missing.extend(met.missing.iter().cloned());
+            outer.problems.extend(&met.problems);
         }
         let Some(reader) = state.reader.clone() else { return };
-        for key in missing {
+        for at in &met.problems {
+            if let Some((_, counts)) = state.problems.get_mut(*at) {
+                *counts = true;
+            }
+        }
+        for key in &met.missing {
             let readers = state.wanted.entry(key.clone()).or_default();
             if !readers.iter().any(|(unit, _)| *unit == reader.0) {
                 readers.push(reader.clone());
@@ -283,10 +306,10 @@ impl World {
         }
         // What has no value because another one has none is told with that one.
         if !decl.optional
-            && let Some(missing) = self.state.borrow_mut().missing.last_mut()
-            && missing.is_empty()
+            && let Some(met) = self.state.borrow_mut().met.last_mut()
+            && met.missing.is_empty()
         {
-            missing.insert((file, name.to_owned()));
+            met.missing.insert((file, name.to_owned()));
         }
         Ok(Param { value: Value::Nothing, layer: Layer::Default, span: None, secret, losers: Vec::new() })
     }
@@ -297,20 +320,23 @@ impl World {
         let scope = UnitScope::new(self, file, unit, EnvView::Base);
         values::evaluate(node, &scope, &self.sources).map_err(|diagnostic| {
             let message = diagnostic.message.clone();
-            // A problem below was reported where it is; what only passes it on is not reported again.
-            if !self.already_reported(&message) {
-                self.report(*diagnostic);
+            // A problem below is reported where it is; what only follows from it is not.
+            let follows =
+                self.is_noted(&message) || (diagnostic.code == Code::NothingHere && self.misses_something());
+            if !follows {
+                self.note_problem(*diagnostic);
             }
             message
         })
     }
 
-    fn already_reported(&self, message: &str) -> bool {
-        self.state
-            .borrow()
-            .diagnostics
-            .iter()
-            .any(|known| known.message == message || known.notes.iter().any(|note| note == message))
+    fn is_noted(&self, message: &str) -> bool {
+        self.state.borrow().problems.iter().any(|(known, _)| known.message == message)
+    }
+
+    /// Whether what is being evaluated asked for a required parameter without a value.
+    fn misses_something(&self) -> bool {
+        self.state.borrow().met.last().is_some_and(|met| !met.missing.is_empty())
     }
 
     /// An invalid value: the fallback and one warning, or an error.
@@ -336,7 +362,8 @@ impl World {
         if let Some(fallback) = decl.fallback.as_ref() {
             let value = self.raw_value(file, fallback)?;
             if let Ok(value) = decl.convert(&value) {
-                self.report(
+                self.say(
+                    node,
                     Diagnostic::warning(
                         Code::InvalidValue,
                         format!("{shown} is no value of `{full}`: {why}; using {}", values::words(&value)),
@@ -348,48 +375,48 @@ impl World {
             }
         }
         let message = format!("{shown} is no value of `{full}`: {why}");
-        let mut diagnostic =
-            Diagnostic::error(Code::InvalidValue, &message).at(node.span, "").context(decl.span, context);
+        let mut diagnostic = Diagnostic::error(Code::InvalidValue, &message);
+        diagnostic = if secret {
+            // The line that holds a secret is not shown, only named.
+            diagnostic.at(decl.span, context).with_note(format!("given in {}", self.sources.place(node.span)))
+        } else {
+            diagnostic.at(node.span, "").context(decl.span, context)
+        };
         if let Some(suggestion) = decl.suggest.as_ref() {
             diagnostic = diagnostic.with_help(format!("for example {}", values::as_written(suggestion)));
         }
         if let Some(near) = super::names::nearest_value(raw, &decl.choices) {
             diagnostic = diagnostic.with_help(format!("did you mean {}?", values::words(near)));
         }
-        self.report(diagnostic);
+        self.say(node, diagnostic);
         Err(message)
+    }
+
+    /// What is wrong as it is written is wrong whoever reads it; the result of an expression only where it is read.
+    fn say(&self, node: &Node, diagnostic: Diagnostic) {
+        if values::is_literal(node) { self.report(diagnostic) } else { self.note_problem(diagnostic) }
     }
 
     /// A fact as this run knows it, asked for by an expression of `file`: `[facts]` of the node file first, then what
     /// that file (if it is a profile), the chosen profile or a settings unit declares.
-    pub fn fact(&self, file: FileId, name: &str) -> Result<Value, String> {
-        let found = self.facts.as_ref().map(|facts| {
-            let asking = self
-                .files
-                .get(file)
-                .filter(|file| file.owner == Owner::Profile)
-                .map(|_| file)
-                .or(self.profile);
+    pub fn fact(&self, file: FileId, name: &str) -> Value {
+        let asking =
+            self.files.get(file).filter(|file| file.owner == Owner::Profile).map(|_| file).or(self.profile);
+        let machine = self.facts.as_ref().map_or(Value::Unknown, |facts| {
             let owners = asking.iter().chain(&self.settings).filter_map(|file| self.files.get(*file));
             let owners: Vec<String> = owners.map(fact_owner).collect();
             facts
                 .get(owners.iter().map(String::as_str), name)
                 .map_or(Value::Nothing, |fact| fact.value.clone())
         });
-        let machine = found.unwrap_or(Value::Unknown);
-        match self.node_facts.get(name) {
-            None => Ok(machine),
-            Some(node) => {
-                let given = super::params::literal(node).unwrap_or(Value::Nothing);
-                Ok(match (given, machine) {
-                    (Value::Map(given), Value::Map(machine)) => {
-                        let mut merged = (*machine).clone();
-                        merged.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
-                        Value::Map(std::sync::Arc::new(merged))
-                    }
-                    (given, _) => given,
-                })
+        let Some(node) = self.node_facts.get(name) else { return machine };
+        match (super::params::literal(node).unwrap_or(Value::Nothing), machine) {
+            (Value::Map(given), Value::Map(machine)) => {
+                let mut merged = (*machine).clone();
+                merged.extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
+                Value::Map(std::sync::Arc::new(merged))
             }
+            (given, _) => given,
         }
     }
 }

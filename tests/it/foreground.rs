@@ -43,3 +43,19 @@ fn what_it_leaves_behind_is_ended() {
     let left = until("the pid", || std::fs::read_to_string(env.path("left")).ok()?.trim().parse().ok());
     assert!(!lives(left));
 }
+
+#[test]
+fn a_command_that_is_not_there_is_said_as_a_shell_would() {
+    let env = TestEnv::new();
+    let mut runner = env.run_with(&["run", "--", "no-such-command"]);
+    assert_eq!(runner.ended(), 127);
+    assert!(runner.said().contains("cannot find `no-such-command` in the unit's PATH"), "{}", runner.said());
+}
+
+#[test]
+fn nothing_is_said_that_the_command_has_not_said() {
+    let env = TestEnv::new();
+    let mut runner = env.run_with(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 1"]);
+    assert_eq!(runner.ended(), 1);
+    assert_eq!(runner.said(), "out\nerr\n");
+}

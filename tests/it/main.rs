@@ -1,6 +1,15 @@
 //! The binary as people and scripts use it, each test in folders of its own.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test says what it wants and fails"
+)]
+
+mod before;
 mod client;
+mod control;
 mod env;
 mod foreground;
 mod help;

@@ -88,3 +88,34 @@ fn a_unit_tells_that_it_is_ready_and_nobody_else_can() {
     runner.wait_state("web ready", 1);
     assert_eq!(runner.stop(), 0);
 }
+
+#[test]
+fn a_console_nobody_reads_holds_nobody_up() {
+    let env = TestEnv::new();
+    // 8 MB: more than the pipe of the unit, the pipe of the console and the queue between them hold.
+    let script = "i=0; while [ $i -lt 8 ]; do head -c 1000000 /dev/zero | tr '\\0' x | fold -w 99; i=$((i+1)); done; echo; echo end; exec sleep 60";
+    env.write(
+        "units/web.toml",
+        &format!("command = [\"/bin/sh\", \"-c\", \"\"\"{}\"\"\"]\n[ready]\nlog = \"^end\"\n[log]\nto = [\"console\", \"file\"]\n", script.replace('\\', "\\\\")),
+    );
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut runner = env.run_into(&["--dir", "node", "run"], writer.into());
+    runner.wait_state("web ready", 1);
+    let log = fs::read_dir(env.path("log")).unwrap().next().unwrap().unwrap().path();
+    let size = fs::metadata(&log).unwrap().len();
+    assert!(size > 8_000_000, "{size}");
+    assert_eq!(runner.stop(), 0);
+    drop(reader);
+}
+
+#[test]
+fn json_lines() {
+    let env = TestEnv::new();
+    env.write("units/web.toml", "kind = \"task\"\ncommand = \"echo hello\"\n");
+    let mut runner = env.run_with(&["--dir", "node", "--output", "json", "run"]);
+    assert_eq!(runner.ended(), 0);
+    let said = runner.said();
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["unit"] == "web" && line["line"] == "hello"), "{said}");
+}

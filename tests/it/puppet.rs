@@ -9,7 +9,8 @@ use std::time::Duration;
 /// The command line of a unit that is a puppet.
 pub fn command() -> String {
     let exe = std::env::current_exe().unwrap();
-    format!("[{exe:?}, \"--exact\", \"puppet::puppet\", \"--nocapture\", \"-q\"]")
+    let exe = exe.display();
+    format!("['{exe}', \"--exact\", \"puppet::puppet\", \"--nocapture\", \"-q\"]")
 }
 
 /// Not a test: the puppet's own main, which does nothing unless it is asked to.

@@ -25,16 +25,16 @@ impl TestEnv {
 
     /// Starts the binary with these arguments.
     pub fn run_with(&self, args: &[&str]) -> Runner<'_> {
+        let file = fs::File::create(self.path("said")).unwrap();
+        self.run_into(args, file.into())
+    }
+
+    /// The same, with its output going elsewhere.
+    pub fn run_into(&self, args: &[&str], output: std::os::fd::OwnedFd) -> Runner<'_> {
         let said = self.path("said");
-        let file = fs::File::create(&said).unwrap();
-        let child = self
-            .command(args)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().unwrap())
-            .stderr(file)
-            .spawn()
-            .unwrap();
-        Runner { env: self, child, said }
+        let mut command = self.command(args);
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        Runner { env: self, child: command.spawn().unwrap(), said }
     }
 }
 
@@ -59,7 +59,7 @@ impl Runner<'_> {
 
     /// Everything it has written.
     pub fn said(&self) -> String {
-        fs::read_to_string(&self.said).unwrap()
+        fs::read_to_string(&self.said).unwrap_or_default()
     }
 
     /// The lines of one unit's output, in order.

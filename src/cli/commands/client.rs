@@ -1,12 +1,10 @@
 //! What verbs that talk to the runner share: where the socket is, and jobs with a time limit.
 
 use crate::cli::error::{CliError, Kind};
-use crate::cli::here::run_dir;
 use crate::cli::pipeline::Context;
 use crate::control::client::{Client, ClientError};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an answer that needs no waiting may take.
@@ -14,12 +12,7 @@ pub const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
 /// Connects to the runner.
 pub fn connect(context: &Context) -> Result<Client, CliError> {
-    Ok(Client::connect(&socket_path(context))?)
-}
-
-/// `--socket`, or `control.sock` in the run directory.
-pub fn socket_path(context: &Context) -> PathBuf {
-    context.global.socket.clone().unwrap_or_else(|| run_dir().join("control.sock"))
+    Ok(Client::connect(&context.socket_path())?)
 }
 
 /// Asks for a change and waits for its outcome.

@@ -4,6 +4,7 @@ use crate::config::tree::Layer;
 use crate::diagnostic::FileId;
 
 /// Reads a text and gives it to `read`, then the messages and causes of what did not fit.
+#[expect(clippy::needless_pass_by_value, reason = "expectations read better without `&`")]
 fn check<T: PartialEq + std::fmt::Debug>(
     text: &str,
     read: impl Fn(&Decoder<'_>) -> T,

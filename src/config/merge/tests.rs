@@ -156,7 +156,6 @@ fn layer() -> impl Strategy<Value = String> {
 
 /// The values only: what `show` prints without losers and removed things.
 fn values(node: &Node) -> String {
-    let mut plain = node.clone();
     fn strip(node: &mut Node) {
         node.losers.clear();
         if let Item::Table(table) = &mut node.item {
@@ -164,6 +163,7 @@ fn values(node: &Node) -> String {
             table.entries.values_mut().for_each(|entry| strip(&mut entry.node));
         }
     }
+    let mut plain = node.clone();
     strip(&mut plain);
     show(&plain)
 }

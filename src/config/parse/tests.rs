@@ -129,7 +129,9 @@ fn all_slips_of_a_file_are_shown_and_the_values_are_what_was_meant() {
 
 #[test]
 fn of_other_syntax_errors_only_the_first() {
-    check("a = [1, 2\nb = 3\nc = [", &[(Code::Syntax, "", "put a comma before this element")]);
+    check("a = [1, 2\nb = 3\nc = [", &[(Code::Syntax, "", "close the list with `]`")]);
+    check("a = [1 2]", &[(Code::UnquotedText, "1 2", "\"1 2\"")]);
+    check("a = ['x' 'y']", &[(Code::Syntax, "", "put a comma before this element")]);
     check("a = \"x\nb = 1", &[(Code::Syntax, "", "close the string with the quote it starts with")]);
     check("a =\nb = 1\n", &[(Code::Syntax, "", "write a value, or remove the line")]);
     check("just text\n", &[(Code::Syntax, "", "write `key = value`")]);
@@ -172,18 +174,22 @@ fn key_paths() {
     assert_eq!(key_path("a = 1\nb"), None);
 }
 
+fn walk(node: &Node, text: &str) {
+    assert!(text.get(node.span.range()).is_some());
+    match &node.item {
+        Item::Table(table) => table.iter().for_each(|(_, key, node)| {
+            assert!(text.get(key.range()).is_some());
+            walk(node, text);
+        }),
+        Item::Array(items) => items.iter().for_each(|item| walk(item, text)),
+        _ => {}
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn never_panics_and_spans_are_in_the_text(text in "([a-c]|\\[|\\]|\\{|\\}|=|\"|'|\\\\|\n|,|\\.|:|0|-|#|é|\\$| |\\+){0,40}") {
         let (node, diagnostics) = read(&text);
-        fn walk(node: &Node, text: &str) {
-            assert!(text.get(node.span.range()).is_some());
-            match &node.item {
-                Item::Table(table) => table.iter().for_each(|(_, key, node)| { assert!(text.get(key.range()).is_some()); walk(node, text); }),
-                Item::Array(items) => items.iter().for_each(|item| walk(item, text)),
-                _ => {}
-            }
-        }
         walk(&node, &text);
         for diagnostic in &diagnostics {
             for label in &diagnostic.labels {

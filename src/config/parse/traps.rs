@@ -303,6 +303,9 @@ fn unquoted(text: &str, at: &Range<usize>, file: FileId) -> Option<Trap> {
     };
     let raw = text.get(range.clone())?.trim_end();
     let range = range.start..range.start + raw.len();
+    if text[range.end..].trim_start_matches([' ', '\t']).starts_with('=') {
+        return None;
+    }
     let first = raw.chars().next()?;
     if raw.contains(['\n', '=']) && !raw.starts_with(['$', '/', '-']) || "\"'[{#,]}=".contains(first) {
         return None;
@@ -366,6 +369,14 @@ pub(super) fn quoted(raw: &str) -> String {
 /// What is left: the parser's own words, the commonest ones in ours.
 fn syntax(text: &str, problem: &Problem, file: FileId) -> Diagnostic {
     let span = Span::new(file, problem.at.clone());
+    if let Some(open) =
+        unclosed_bracket(text, problem.at.start).filter(|_| key_starts(text, problem.at.start))
+    {
+        return Diagnostic::error(Code::Syntax, "a list is not closed")
+            .at(span, "`]` is missing before this key")
+            .context(Span::new(file, open..open + 1), "the list starts here")
+            .with_help("close the list with `]`");
+    }
     let (what, expected) = problem.message.split_once(", expected ").unwrap_or((&problem.message, ""));
     let (message, label, help) = match what {
         "string values must be quoted" if problem.at.is_empty() => {
@@ -396,6 +407,15 @@ fn syntax(text: &str, problem: &Problem, file: FileId) -> Diagnostic {
         diagnostic = diagnostic.context(Span::new(file, open..open + 1), "the list starts here");
     }
     diagnostic.with_help(help)
+}
+
+/// Whether a line `key = …` starts here.
+fn key_starts(text: &str, at: usize) -> bool {
+    let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let key = text[at..].split(['=', '\n']).next().unwrap_or("");
+    let is_key = !key.trim().is_empty()
+        && key.trim().chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"'+".contains(c));
+    text[line_start..at].trim().is_empty() && is_key && text[at + key.len()..].starts_with('=')
 }
 
 /// The last `[` before `at` that follows an `=`.

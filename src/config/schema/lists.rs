@@ -49,8 +49,9 @@ impl Checker<'_> {
             Type::Causes => self.cause(want, item),
             Type::KeyPaths => self.key_path(want, item),
             Type::Ids if matches!(item.item, Item::Int(_)) => {}
-            Type::Ids => self.argument(want, item),
-            Type::Args | Type::Strings | Type::OneOrMore | Type::Entries => self.argument(want, item),
+            Type::Ids | Type::Args | Type::Strings | Type::OneOrMore | Type::Entries => {
+                self.argument(want, item);
+            }
             _ => self.value(&one(Type::Str), item),
         }
     }
@@ -345,7 +346,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(Code::CommandSyntax, message).at(span, "");
             self.out.push(diagnostic.with_help("a list needs no quoting: `[\"program\", \"an argument\"]`"));
         } else if let Some(problem) = shell {
-            self.shell_characters(want, node, text, &words, problem, problems.len());
+            self.shell_characters(want, node, (text, &words), problem, problems.len());
         } else if !words.iter().any(|word| word == "-c") {
             self.literals(node, text);
         }
@@ -355,8 +356,7 @@ impl Checker<'_> {
         &mut self,
         want: &Want<'_>,
         node: &Node,
-        text: &str,
-        words: &[String],
+        (text, words): (&str, &[String]),
         problem: &CommandProblem,
         count: usize,
     ) {

@@ -1,6 +1,7 @@
 //! The word that was probably meant.
 
 /// The nearest of `known`, if it is near enough. Case, `-`, `_` and blanks do not count.
+/// Failing that, one that begins with the word, or that the word begins with.
 pub fn nearest<'a, T: AsRef<str> + 'a>(word: &str, known: impl IntoIterator<Item = T>) -> Option<T> {
     let plain = plain(word);
     let limit = match plain.chars().count() {
@@ -9,12 +10,21 @@ pub fn nearest<'a, T: AsRef<str> + 'a>(word: &str, known: impl IntoIterator<Item
         5..=7 => 2,
         _ => 3,
     };
-    known
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate.as_ref())), candidate))
-        .filter(|(distance, candidate)| *distance <= limit && *distance < candidate.as_ref().chars().count())
+    let known: Vec<T> = known.into_iter().collect();
+    let begins = |candidate: &T| {
+        let candidate = self::plain(candidate.as_ref());
+        candidate.len() >= 4
+            && (plain.starts_with(&candidate) || (plain.len() >= 4 && candidate.starts_with(&plain)))
+    };
+    let prefix = known.iter().position(begins);
+    let near = known
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| (strsim::damerau_levenshtein(&plain, &self::plain(candidate.as_ref())), at))
+        .filter(|(distance, at)| *distance <= limit && *distance < known[*at].as_ref().chars().count())
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .map(|(_, at)| at);
+    near.or(prefix).and_then(|at| known.into_iter().nth(at))
 }
 
 fn plain(word: &str) -> String {
@@ -31,6 +41,8 @@ mod tests {
         assert_eq!(nearest("timout", keys), Some("timeout"));
         assert_eq!(nearest("Signal", keys), Some("signal"));
         assert_eq!(nearest("on-failure", keys), Some("on_failure"));
+        assert_eq!(nearest("on_failure_do", keys), Some("on_failure"));
+        assert_eq!(nearest("sign", keys), Some("signal"));
         assert_eq!(nearest("colour", keys), None);
         assert_eq!(nearest("", keys), None);
         assert_eq!(nearest("x", ["y"]), None);

@@ -57,13 +57,16 @@ impl Checker<'_> {
         let here: Vec<&str> = names(at);
         let near = nearest(name, here.iter().copied());
         let elsewhere = elsewhere(at, name);
+        let did_you_mean = |near: &str| {
+            unknown_key(at, name, span).with_patch(format!("did you mean `{near}`?"), span, near)
+        };
         let diagnostic = match near {
             // `delay` in [restart] is `delays`, whoever else has a `delay`.
-            Some(near) if elsewhere.is_empty() || strsim::damerau_levenshtein(name, near) == 1 => {
-                unknown_key(at, name, span).with_patch(format!("did you mean `{near}`?"), span, near)
-            }
+            Some(near) if strsim::damerau_levenshtein(name, near) == 1 => did_you_mean(near),
             _ if !elsewhere.is_empty() => self.wrong_table(at, name, span, node, &elsewhere),
-            _ => foreign(at, name, span).unwrap_or_else(|| unknown_key(at, name, span)),
+            _ => foreign(at, name, span, node)
+                .or_else(|| near.map(did_you_mean))
+                .unwrap_or_else(|| unknown_key(at, name, span)),
         };
         // The right place or word says more than a long list would.
         let show = diagnostic.code == Code::UnknownKey && (diagnostic.helps.is_empty() || here.len() <= 16);
@@ -163,8 +166,8 @@ fn elsewhere(at: &At, name: &str) -> Vec<&'static str> {
     sections
 }
 
-fn foreign(at: &At, name: &str, span: Span) -> Option<Diagnostic> {
-    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>().to_lowercase();
+fn foreign(at: &At, name: &str, span: Span, node: &Node) -> Option<Diagnostic> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let (_, section, key) = FOREIGN.iter().find(|(theirs, _, _)| theirs.replace('_', "") == plain)?;
     let known =
         keys::find(at.kind, section, key).is_some() || keys::child_section(at.kind, section, key).is_some();
@@ -172,6 +175,13 @@ fn foreign(at: &At, name: &str, span: Span) -> Option<Diagnostic> {
         return None;
     }
     let diagnostic = unknown_key(at, name, span);
+    let is_table = keys::find(at.kind, section, key).is_none();
+    if is_table && node.as_table().is_none() {
+        return Some(
+            diagnostic
+                .with_help(format!("tenon's word is `{key}`, a table: `[{}]`", keys::join(section, key))),
+        );
+    }
     Some(if *section == at.section {
         diagnostic.with_patch(format!("tenon's word is `{key}`"), span, *key)
     } else {

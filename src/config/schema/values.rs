@@ -235,7 +235,7 @@ impl Checker<'_> {
                 self.wrong(want, node, Some(right));
             }
             Item::Bool(_) | Item::Datetime(_) | Item::Array(_) | Item::Table(_) => {
-                self.wrong(want, node, None)
+                self.wrong(want, node, None);
             }
         }
     }
@@ -253,7 +253,7 @@ impl Checker<'_> {
             }
             Item::Float(_) => self.wrong(want, node, self.in_quotes(node)),
             Item::Bool(_) | Item::Datetime(_) | Item::Array(_) | Item::Table(_) => {
-                self.wrong(want, node, None)
+                self.wrong(want, node, None);
             }
         }
     }
@@ -423,7 +423,7 @@ impl Checker<'_> {
                 self.table(&at, table);
             }
             Item::Float(_) | Item::Bool(_) | Item::Datetime(_) | Item::Array(_) => {
-                self.wrong(want, node, None)
+                self.wrong(want, node, None);
             }
         }
     }
@@ -437,7 +437,7 @@ impl Checker<'_> {
                 self.wrong(want, node, Some(right));
             }
             Item::Int(_) | Item::Float(_) | Item::Datetime(_) | Item::Table(_) => {
-                self.wrong(want, node, None)
+                self.wrong(want, node, None);
             }
         }
     }

@@ -39,6 +39,11 @@ impl Runner for World {
             .is_some_and(|about| about.labels.iter().any(|known| known == label))
     }
 
+    fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let about = self.plan.policy.find(unit).and_then(|id| self.plan.about.get(id.0 as usize));
+        about.map(|about| about.info.clone()).unwrap_or_default()
+    }
+
     fn progress(&self, unit: &str, goal: Goal) -> Progress {
         match self.plan.policy.find(unit) {
             Some(id) => self.supervisor.progress(id, goal),

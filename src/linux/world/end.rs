@@ -6,7 +6,7 @@ use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
 use crate::linux::{clock, sys};
 use crate::plan::policy::{Scope, UnitId};
-use crate::supervisor::{Event, ExitStatus, Generation};
+use crate::supervisor::{Event, ExitStatus, FailureStage, Generation};
 
 /// Children reaped in one turn; what is left comes in the next.
 const REAPED_A_TURN: usize = 512;
@@ -51,6 +51,7 @@ impl World {
             self.poller.remove(&launch.reports);
         }
         let (unit, generation, phase) = (id, current.generation, current.phase);
+        self.never_ran = current.failure.as_ref().is_some_and(|failure| failure.stage == FailureStage::Exec);
         self.inbox.push_back(match current.failure {
             Some(failure) => Event::SpawnFailed { unit, generation, phase, failure },
             None => Event::Exited { unit, generation, phase, status },

@@ -1,4 +1,7 @@
 //! What units say: lines, notify messages, readiness descriptors; and what probes have found.
+//!
+//! A unit can say nothing before its exec, so before listening to it the report of its exec is taken: the supervisor
+//! hears of the spawn first, whatever order the kernel shows the descriptors in.
 
 use super::World;
 use crate::control::{self, LogLine, ProbeFinding};
@@ -8,11 +11,12 @@ use crate::linux::serve::News;
 use crate::linux::{clock, tree};
 use crate::plan::exec::Probe;
 use crate::plan::policy::{ReadyBy, UnitId};
-use crate::supervisor::{Event, Notify, ProbeKind, Verdict};
+use crate::supervisor::{Event, Notify, Phase, ProbeKind, Verdict};
 
 impl World {
     /// Output of a unit can be read.
     pub fn log_ready(&mut self, number: u32) {
+        self.launch_ready(number);
         let Some(unit) = self.units.get_mut(number as usize) else { return };
         let read = unit.log.readable(clock::wall(), &mut self.console, &self.poller);
         self.heard_lines(UnitId(number), &read);
@@ -34,6 +38,7 @@ impl World {
 
     /// Datagrams have come on a unit's notify socket.
     pub fn notify_ready(&mut self, number: u32) {
+        self.launch_ready(number);
         let id = UnitId(number);
         let Some(unit) = self.units.get(number as usize) else { return };
         let Some(socket) = &unit.notify else { return };
@@ -70,6 +75,7 @@ impl World {
 
     /// A unit has written to its readiness descriptor, or closed it.
     pub fn ready_fd_ready(&mut self, number: u32) {
+        self.launch_ready(number);
         let Some(unit) = self.units.get_mut(number as usize) else { return };
         let Some((fd, expected)) = &unit.ready_fd else { return };
         let expected = *expected;
@@ -93,7 +99,8 @@ impl World {
         let (Some(exec), Some(unit)) = (self.plan.exec.get(number), self.units.get_mut(number)) else {
             return;
         };
-        if !pushes || unit.heard.pushed {
+        let runs = unit.current.as_ref().is_some_and(|current| current.phase == Phase::Main);
+        if !pushes || !runs || unit.heard.pushed {
             return;
         }
         let said = exec.ready.probes.iter().all(|probe| match probe {

@@ -8,7 +8,7 @@ mod end;
 mod hear;
 mod start;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -93,6 +93,10 @@ pub struct World {
     /// Distinguishes this runner's marks from those of others on the machine.
     mark: String,
     said_abstract: bool,
+    /// The last process that ended was none: its program could not be executed.
+    pub(super) never_ran: bool,
+    /// Units whose own folder cannot be made, which has been said.
+    said_missing: BTreeSet<UnitId>,
     /// The last message about each unit.
     said: BTreeMap<UnitId, String>,
 }
@@ -142,6 +146,8 @@ impl World {
             started: clock::wall().as_secs_f64(),
             mark,
             said_abstract: false,
+            never_ran: false,
+            said_missing: BTreeSet::new(),
             said: BTreeMap::new(),
         }
     }
@@ -205,7 +211,14 @@ impl World {
         let Change { unit, after } = change;
         let words = in_words(&after);
         // A step that changes nothing people see (the pid, a counter) is an event, not a message.
-        if self.said.get(&unit) != Some(&words) {
+        let news = self.said.get(&unit) != Some(&words);
+        if self.options.foreground {
+            // The command speaks for itself, unless it never came to that.
+            if news && after.state == State::Failed && after.last_exit.is_none() {
+                tracing::error!("{words}");
+            }
+            self.said.insert(unit, words);
+        } else if news {
             match after.state {
                 State::Failed | State::Unhealthy => tracing::warn!("{words}"),
                 // On the way between two states that are said.

@@ -31,9 +31,18 @@ impl World {
     pub(super) fn prepare(&mut self, id: UnitId, generation: Generation) {
         self.forget_questions(id);
         let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
-        if let Err(message) = files::write_all(exec) {
-            return self.prepared(id, generation, Err(Failure { stage: FailureStage::Files, message }));
+        match files::write_all(exec) {
+            Ok(None) => {}
+            Ok(Some(missing)) => {
+                if self.said_missing.insert(id) {
+                    tracing::warn!("{}: {missing}; started without it", self.name(id));
+                }
+            }
+            Err(message) => {
+                return self.prepared(id, generation, Err(Failure { stage: FailureStage::Files, message }));
+            }
         }
+        let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
         let rest: VecDeque<_> = exec.preflight.iter().cloned().collect();
         let poller = &self.poller;
         if let Some(unit) = self.units.get_mut(id.0 as usize) {
@@ -144,6 +153,10 @@ impl World {
             return Err(setup("no such unit"));
         };
         unit.begin(generation, &self.poller);
+        if phase == Phase::Main {
+            // What a bootstrap step has said does not count.
+            unit.forget();
+        }
         let (argv, timeout) = match phase {
             Phase::Main => (exec.argv.clone(), None),
             Phase::Step(step) => {

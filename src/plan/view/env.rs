@@ -60,7 +60,7 @@ fn story(plan: &Plan, sources: &SourceMap, traced: &Traced, out: &mut String) {
     }
 }
 
-/// `rule one-attempt  default "1"  mooncake-store.toml:77`.
+/// `rule one-attempt  default "1"  web.toml:77`.
 fn step(plan: &Plan, sources: &SourceMap, traced: &Traced, origin: &Origin) -> String {
     let quote =
         |value: &str| if traced.secret { MASK.to_owned() } else { format!("`{}`", mask(plan, value)) };

@@ -83,7 +83,7 @@ fn place_of(sources: &SourceMap, span: Span) -> String {
     sources.place(span)
 }
 
-/// The layer that won, with its place: `rule one-attempt, mooncake-store.toml:77`.
+/// The layer that won, with its place: `rule one-attempt, web.toml:77`.
 fn winner(sources: &SourceMap, traced: &Traced) -> String {
     match traced.chain.iter().rev().find(|origin| origin.action != "kept") {
         Some(origin) => match place(sources, origin) {

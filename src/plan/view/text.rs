@@ -19,17 +19,16 @@ pub fn plan(plan: &Plan, sources: &SourceMap) -> String {
     if plan.policy.units.is_empty() {
         out.push_str("nothing would run\n");
     }
-    let mut order = 0;
-    for at in 0..plan.policy.units.len() {
-        let Some((policy, exec, about)) = parts(plan, at) else { continue };
-        out.push('\n');
-        if let Some(reason) = &policy.skipped {
-            let _ = writeln!(out, "-  {} skipped: {reason}", policy.name);
-            continue;
-        }
-        order += 1;
-        let _ = writeln!(out, "{order}. {}{}", policy.name, dashed(&mask(plan, &about.description)));
+    let all = (0..plan.policy.units.len()).filter_map(|at| parts(plan, at));
+    let (skipped, running): (Vec<_>, Vec<_>) = all.partition(|(policy, _, _)| policy.skipped.is_some());
+    for (order, (policy, exec, about)) in running.into_iter().enumerate() {
+        let _ = writeln!(out, "\n{}. {}{}", order + 1, policy.name, dashed(&mask(plan, &about.description)));
         body(plan, sources, policy, exec, about, &mut out);
+    }
+    for (at, (policy, _, _)) in skipped.into_iter().enumerate() {
+        let reason = policy.skipped.as_deref().unwrap_or_default();
+        let gap = if at == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap}-  {} skipped: {reason}", policy.name);
     }
     tail(plan, &mut out);
     out
@@ -99,6 +98,9 @@ fn dashed(description: &str) -> String {
 }
 
 fn tail(plan: &Plan, out: &mut String) {
+    for (device, users) in shared_devices(plan) {
+        let _ = writeln!(out, "\ndevice {device} is shared by {}", users.join(", "));
+    }
     let path = &plan.stop_path;
     if path.units.is_empty() {
         return;
@@ -115,10 +117,6 @@ fn tail(plan: &Plan, out: &mut String) {
         duration::words(path.worst_case),
         duration::words(plan.policy.stop_budget)
     );
-    let shared = shared_devices(plan);
-    for (device, users) in shared {
-        let _ = writeln!(out, "device {device} is shared by {}", users.join(", "));
-    }
 }
 
 /// Devices that more than one unit uses.

@@ -1,0 +1,315 @@
+//! Each action of the machine, held against what was seen.
+
+use std::time::Duration;
+
+use super::retry::SelfEnd;
+use super::{LAST_WORDS, Law, Oracle};
+use crate::plan::policy::{EdgeKind, Kind, OnFailure, UnitId};
+use crate::supervisor::{Action, Generation, JobId, Phase};
+
+const SIGKILL: i32 = 9;
+/// Rounding of jittered delays.
+const ROUNDING: Duration = Duration::from_micros(1);
+
+impl Oracle {
+    pub(super) fn judge(&mut self, action: &Action) {
+        if self.exited.is_some() {
+            self.find(Law::CleanExit, None, "an action after the exit");
+        }
+        match action {
+            Action::Prepare { unit, generation } => self.judge_start(*unit, *generation),
+            Action::Spawn { unit, generation, phase } => self.judge_spawn(*unit, *generation, *phase),
+            Action::AwaitEmpty { unit, generation, .. } => {
+                if !self.is_current(*unit, *generation) {
+                    self.find(Law::Generations, Some(*unit), "awaits the end of another start");
+                }
+            }
+            Action::Signal { unit, generation, signal, .. } => {
+                self.judge_signal(*unit, *generation, *signal);
+            }
+            Action::Kill { unit, generation, .. } => {
+                if !self.is_current(*unit, *generation) {
+                    self.find(Law::Generations, Some(*unit), "kills another start");
+                }
+            }
+            Action::Probe { unit, generation, .. } => self.judge_probe(*unit, *generation),
+            Action::Publish(_) => {}
+            Action::Reply { job, .. } => self.judge_reply(*job),
+            Action::Exit(status) => self.judge_exit(*status),
+        }
+    }
+
+    fn judge_start(&mut self, unit: UnitId, generation: Generation) {
+        let now = self.now;
+        if generation.0 <= self.highest {
+            self.find(Law::Generations, Some(unit), "a generation was used again");
+        }
+        self.highest = self.highest.max(generation.0);
+        let seen = self.get(unit);
+        if seen.is_live() || seen.preparing {
+            self.find(Law::OneProcess, Some(unit), "starts while its last start is not gone");
+        }
+        if !self.get(unit).wanted {
+            self.find(Law::NoStartAfterStop, Some(unit), "starts though it was stopped");
+        }
+        if self.shutdown_at.is_some() {
+            self.find(Law::NoStartInShutdown, Some(unit), "starts in a shutdown");
+        }
+        if self.get(unit).never {
+            self.find(Law::BackOff, Some(unit), "starts though its rules say no");
+        }
+        if self.get(unit).not_before.is_some_and(|at| now + ROUNDING < at) {
+            self.find(Law::BackOff, Some(unit), "starts before its delay is over");
+        }
+        if let Some(why) = self.waits_for(unit) {
+            self.find(Law::InOrder, Some(unit), &format!("starts before {why}"));
+        }
+        let seen = self.get_mut(unit);
+        let history = (seen.restarts, std::mem::take(&mut seen.recent));
+        *seen = super::Seen {
+            generation,
+            starts: seen.starts + 1,
+            preparing: true,
+            wanted: seen.wanted,
+            settled: seen.settled,
+            ended: seen.ended,
+            rested_at: seen.rested_at,
+            last_exit: seen.last_exit,
+            restarts: history.0,
+            recent: history.1,
+            ..super::Seen::default()
+        };
+    }
+
+    /// What the unit should be waiting for.
+    fn waits_for(&self, unit: UnitId) -> Option<String> {
+        let seen = self.get(unit);
+        for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.orders_start) {
+            let name = &self.plan.units[edge.to.0 as usize].name;
+            let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
+            let good = match edge.kind {
+                EdgeKind::Needs => self.reached(edge),
+                EdgeKind::Wants | EdgeKind::After => {
+                    seen.starts > 0 || waited || self.reached(edge) || self.has_settled(edge)
+                }
+            };
+            if !good {
+                return Some(format!("`{name}` is {:?}", edge.until));
+            }
+        }
+        let conflict = self.ids().find(|other| {
+            let mutual = self.plan.units[unit.0 as usize].conflicts.contains(other)
+                || self.plan.units[other.0 as usize].conflicts.contains(&unit);
+            mutual && *other != unit && (self.get(*other).is_live() || self.get(*other).preparing)
+        });
+        conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
+    }
+
+    fn judge_spawn(&mut self, unit: UnitId, generation: Generation, phase: Phase) {
+        let now = self.now;
+        let seen = self.get(unit);
+        if seen.process.is_some() || seen.dirty || !self.is_current(unit, generation) {
+            self.find(Law::OneProcess, Some(unit), "spawns beside another process");
+        }
+        if !self.get(unit).wanted || self.shutdown_at.is_some() {
+            self.find(Law::NoStartAfterStop, Some(unit), "spawns though it was stopped");
+        }
+        let seen = self.get_mut(unit);
+        seen.preparing = false;
+        seen.process = Some((phase, false));
+        if phase == Phase::Main {
+            seen.asked_at = Some(now);
+        }
+    }
+
+    fn judge_signal(&mut self, unit: UnitId, generation: Generation, signal: i32) {
+        let now = self.now;
+        if !self.is_current(unit, generation) || !self.get(unit).is_live() {
+            self.find(Law::Generations, Some(unit), "signals a start that is gone");
+            return;
+        }
+        let first = self.get(unit).signalled_at;
+        let began = first.unwrap_or(now);
+        let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
+        let ladder = self.plan.units[unit.0 as usize].stop.worst_case();
+        if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
+            self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
+        }
+        if first.is_none() {
+            if self.get(unit).process.is_some() {
+                self.judge_stop(unit, over_budget);
+            }
+            self.get_mut(unit).signalled_at = Some(now);
+        }
+    }
+
+    /// The first signal to a process: there must be a reason, and it must be its turn.
+    fn judge_stop(&mut self, unit: UnitId, over_budget: bool) {
+        let policy = self.plan.units[unit.0 as usize].clone();
+        let seen = self.get(unit).clone();
+        let ready = self.ready_since(unit);
+        let late = seen.asked_at.zip(policy.ready.timeout).is_some_and(|(at, span)| at + span <= self.now);
+        let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
+        let own = if seen.unhealthy && restarts {
+            let ready_for = ready.map(|at| self.now.since(at));
+            Some(SelfEnd::Unhealthy { ready_for })
+        } else if late && ready.is_none() {
+            Some(SelfEnd::NotReady)
+        } else {
+            None
+        };
+        let asked = seen.named || self.shutdown_at.is_some();
+        if own.is_none() && !asked && !seen.dragged {
+            self.find(Law::ReasonToStop, Some(unit), "stopped for no reason");
+        }
+        if own.is_none() && !asked && policy.holds_data {
+            self.find(Law::DataIsKept, Some(unit), "stopped for somebody else's sake");
+        }
+        if !asked && !(seen.dragged && !policy.holds_data) {
+            let seen = self.get_mut(unit);
+            seen.settled = true;
+            seen.ended = true;
+            seen.self_end = own;
+        }
+        if !self.hurried && !over_budget {
+            self.judge_stop_order(unit);
+        }
+    }
+
+    fn judge_stop_order(&mut self, unit: UnitId) {
+        let all = self.shutdown_at.is_some();
+        if !all && self.get(unit).wanted {
+            return;
+        }
+        let first = self.plan.units[unit.0 as usize].stop_after.iter();
+        let mut first: Vec<UnitId> = first.flat_map(|other| super::members(&self.plan, *other)).collect();
+        if all && self.plan.units[unit.0 as usize].holds_data {
+            let later = self.who_stops_after(unit);
+            let others = self.ids().filter(|other| !self.plan.units[other.0 as usize].holds_data);
+            first.extend(others.filter(|other| !later.contains(other)));
+        }
+        for other in first {
+            let needs = self.edges[other.0 as usize]
+                .iter()
+                .any(|edge| edge.to == unit && edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
+            let kept = self.plan.units[other.0 as usize].holds_data;
+            let goes = all || !self.get(other).wanted || (needs && !kept);
+            if other != unit && goes && self.get(other).is_live() {
+                let name = self.plan.units[other.0 as usize].name.clone();
+                self.find(Law::StopOrder, Some(unit), &format!("stopped before `{name}`"));
+            }
+        }
+    }
+
+    /// Units that stop only after this one, directly or not.
+    fn who_stops_after(&self, unit: UnitId) -> Vec<UnitId> {
+        let mut later = vec![unit];
+        let mut next = 0;
+        while let Some(of) = later.get(next).copied() {
+            for other in self.ids() {
+                let waits = self.plan.units[other.0 as usize].stop_after.iter();
+                let waits =
+                    waits.flat_map(|before| super::members(&self.plan, *before)).any(|before| before == of);
+                if waits && !later.contains(&other) {
+                    later.push(other);
+                }
+            }
+            next += 1;
+        }
+        later
+    }
+
+    fn judge_probe(&mut self, unit: UnitId, generation: Generation) {
+        let now = self.now;
+        if self.is_external(unit) && generation > self.get(unit).generation {
+            self.judge_start(unit, generation);
+            let seen = self.get_mut(unit);
+            seen.preparing = false;
+            seen.asked_at = Some(now);
+        }
+        if !self.is_current(unit, generation) {
+            self.find(Law::Generations, Some(unit), "asks another start");
+        }
+        if self.get(unit).asked {
+            self.find(Law::OneQuestion, Some(unit), "asks again before the answer");
+        }
+        self.get_mut(unit).asked = true;
+    }
+
+    fn judge_reply(&mut self, job: JobId) {
+        match self.requests.get_mut(&job) {
+            Some((_, answered)) if !*answered => *answered = true,
+            Some(_) | None => {
+                self.find(Law::OneAnswer, None, &format!("request {} was answered again", job.0));
+            }
+        }
+    }
+
+    fn judge_exit(&mut self, status: i32) {
+        let now = self.now;
+        self.exited = Some((now, status));
+        let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
+        let left = self.ids().find(|unit| self.get(*unit).is_live());
+        if let Some(left) = left
+            && !over_budget
+        {
+            self.find(Law::CleanExit, Some(left), "left behind");
+        }
+        let main = self.plan.units.iter().any(|unit| unit.main);
+        let expected: &[i32] = match (self.shutdown_at.is_some(), self.gave_up, over_budget) {
+            _ if main => return,
+            (true, true, _) => &[69],
+            (true, false, true) => &[75, 0],
+            (true, false, false) => &[0],
+            (false, _, _) => &[0, 69],
+        };
+        if !expected.contains(&status) {
+            self.find(Law::ExitStatus, None, &format!("exit status {status}, expected {expected:?}"));
+        }
+        let tasks_only =
+            self.plan.units.iter().all(|unit| {
+                matches!(unit.kind, Kind::Task { .. } | Kind::Group { .. } | Kind::External { .. })
+            });
+        let kept = self.ids().find(|unit| self.get(*unit).wanted && !tasks_only);
+        if let (None, Some(kept)) = (self.shutdown_at, kept) {
+            self.find(Law::CleanExit, Some(kept), "exit while it is wanted up");
+        }
+    }
+
+    /// A shutdown has a budget.
+    pub(super) fn in_time(&mut self) {
+        if let (Some(began), None) = (self.shutdown_at, self.exited)
+            && self.now > began + self.plan.stop_budget + LAST_WORDS
+        {
+            self.find(Law::CleanExit, None, "no exit within the budget");
+            self.exited = Some((self.now, 0));
+        }
+    }
+
+    /// After a calm, whatever is wanted and may start has started, and every request has its answer.
+    pub(super) fn nothing_forgotten(&mut self) {
+        for unit in self.ids() {
+            let seen = self.get(unit).clone();
+            let active = seen.is_live() || seen.preparing || (self.is_external(unit) && seen.starts > 0);
+            let limited = self.edges[unit.0 as usize]
+                .iter()
+                .any(|edge| edge.kind == EdgeKind::Needs && edge.timeout.is_some());
+            let due = seen.no_later.is_none_or(|at| at < self.now);
+            let stopped = seen.signalled_at.is_some_and(|at| at + LONG < self.now);
+            if seen.is_live() && stopped {
+                self.find(Law::Kept, Some(unit), "its stop does not come to an end");
+            }
+            if seen.wanted && !active && !seen.never && !limited && due && self.waits_for(unit).is_none() {
+                self.find(Law::Kept, Some(unit), "is wanted, may start, and does not");
+            }
+        }
+        let late: Vec<JobId> =
+            self.requests.iter().filter(|(_, (_, answered))| !answered).map(|(job, _)| *job).collect();
+        for job in late {
+            self.find(Law::OneAnswer, None, &format!("request {} is not answered", job.0));
+        }
+    }
+}
+
+/// No stop takes longer than this in any simulated world.
+const LONG: Duration = Duration::from_secs(200);

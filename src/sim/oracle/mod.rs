@@ -1,0 +1,325 @@
+//! The temporal oracle: the rules of spec §7 over time, checked by somebody who sees events and actions and nothing
+//! else. It never asks the machine, shares no code with it, and does not read what it publishes.
+//!
+//! `seen.rs` keeps what has been seen of each unit, `retry.rs` works out when it may be started again, `laws.rs` judges
+//! each action. Where an event can be taken two ways, the oracle takes the one that accuses nobody.
+
+mod laws;
+mod retry;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId};
+use crate::supervisor::{Action, Event, JobId, Outcome, Phase, Request, Rule, Time};
+use seen::Seen;
+
+/// After the stop budget, everything must be over within this.
+const LAST_WORDS: Duration = Duration::from_millis(2_100);
+
+/// A rule over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Law {
+    /// At most one start of a unit has processes.
+    OneProcess,
+    /// Nothing starts that was stopped and not asked for again.
+    NoStartAfterStop,
+    /// Nothing starts after the shutdown began.
+    NoStartInShutdown,
+    /// Nothing starts before what it waits for.
+    InOrder,
+    /// No restart before its delay is over, and none that the rules forbid.
+    BackOff,
+    /// Whatever is wanted and may start is started.
+    Kept,
+    /// Nothing is stopped without a reason.
+    ReasonToStop,
+    /// What holds data is stopped on request, in a shutdown, or for its own sake.
+    DataIsKept,
+    /// Stops run in reverse.
+    StopOrder,
+    /// KILL never before the ladder is over.
+    KillIsLast,
+    /// Each request is answered once, and in time.
+    OneAnswer,
+    /// One question at a time.
+    OneQuestion,
+    /// Signals and questions go to the current start; generations grow.
+    Generations,
+    /// A shutdown ends within its budget, with nothing left.
+    CleanExit,
+    /// The exit status says what happened.
+    ExitStatus,
+    /// The machine does not spin.
+    NoHotLoop,
+    /// The machine's own invariants.
+    Invariant(Rule),
+}
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// When.
+    pub at: Time,
+    /// Which.
+    pub law: Law,
+    /// By which unit.
+    pub unit: Option<UnitId>,
+    /// How.
+    pub message: String,
+}
+
+/// The oracle.
+#[derive(Debug)]
+pub struct Oracle {
+    plan: PlanPolicy,
+    /// Edges with groups replaced by their members.
+    edges: Vec<Vec<Edge>>,
+    seen: Vec<Seen>,
+    highest: u64,
+    requests: BTreeMap<JobId, (Time, bool)>,
+    shutdown_at: Option<Time>,
+    hurried: bool,
+    gave_up: bool,
+    exited: Option<(Time, i32)>,
+    now: Time,
+    findings: Vec<Finding>,
+}
+
+impl Oracle {
+    /// An oracle for a plan.
+    pub fn new(plan: &PlanPolicy) -> Self {
+        let units = (0..plan.units.len()).map(|at| UnitId(u32::try_from(at).unwrap_or(u32::MAX)));
+        let edges = units.map(|unit| expanded(plan, unit)).collect();
+        Self {
+            plan: plan.clone(),
+            edges,
+            seen: vec![Seen::default(); plan.units.len()],
+            highest: 0,
+            requests: BTreeMap::new(),
+            shutdown_at: None,
+            hurried: false,
+            gave_up: false,
+            exited: None,
+            now: Time::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// One step of the machine: what it was told, and what it wants done.
+    pub fn watch(&mut self, now: Time, event: &Event, actions: &[Action]) -> Vec<Finding> {
+        self.now = now;
+        self.hear(event, actions);
+        self.update();
+        for action in actions {
+            self.judge(action);
+        }
+        self.update();
+        self.in_time();
+        std::mem::take(&mut self.findings)
+    }
+
+    /// It has been quiet for long enough: everything due must have come about.
+    pub fn after_calm(&mut self, now: Time) -> Vec<Finding> {
+        self.now = now;
+        if self.exited.is_none() && self.shutdown_at.is_none() {
+            self.nothing_forgotten();
+        }
+        std::mem::take(&mut self.findings)
+    }
+
+    /// The life is over.
+    pub fn finish(&mut self, now: Time, deadline: Option<Time>) -> Vec<Finding> {
+        self.now = now;
+        match (self.exited, self.shutdown_at) {
+            (Some(_), _) => {
+                if deadline.is_some() {
+                    self.find(Law::CleanExit, None, "a deadline after the exit");
+                }
+                let open: Vec<JobId> = self
+                    .requests
+                    .iter()
+                    .filter(|(_, (_, answered))| !answered)
+                    .map(|(job, _)| *job)
+                    .collect();
+                for job in open {
+                    self.find(Law::OneAnswer, None, &format!("request {} was never answered", job.0));
+                }
+            }
+            (None, Some(began)) if now > began + self.plan.stop_budget + LAST_WORDS => {
+                self.find(Law::CleanExit, None, "no exit");
+            }
+            (None, _) => {}
+        }
+        std::mem::take(&mut self.findings)
+    }
+
+    fn find(&mut self, law: Law, unit: Option<UnitId>, message: &str) {
+        self.findings.push(Finding { at: self.now, law, unit, message: message.to_owned() });
+    }
+
+    fn ids(&self) -> impl Iterator<Item = UnitId> + use<> {
+        (0..self.seen.len()).map(|at| UnitId(u32::try_from(at).unwrap_or(u32::MAX)))
+    }
+
+    fn get(&self, unit: UnitId) -> &Seen {
+        &self.seen[unit.0 as usize]
+    }
+
+    fn get_mut(&mut self, unit: UnitId) -> &mut Seen {
+        &mut self.seen[unit.0 as usize]
+    }
+
+    fn is_group(&self, unit: UnitId) -> bool {
+        matches!(self.plan.units[unit.0 as usize].kind, Kind::Group { .. })
+    }
+
+    fn is_external(&self, unit: UnitId) -> bool {
+        matches!(self.plan.units[unit.0 as usize].kind, Kind::External { .. })
+    }
+
+    fn is_task(&self, unit: UnitId) -> bool {
+        matches!(self.plan.units[unit.0 as usize].kind, Kind::Task { .. })
+    }
+
+    /// What a request wants, if it was not refused in the same step.
+    fn hear_request(&mut self, job: JobId, request: &Request, actions: &[Action]) {
+        if self.requests.insert(job, (self.now, false)).is_some() {
+            return;
+        }
+        let refused = actions.iter().any(|action| match action {
+            Action::Reply { job: answered, outcome } => {
+                *answered == job && matches!(outcome, Outcome::Refused(_))
+            }
+            _ => false,
+        });
+        if refused {
+            return;
+        }
+        match request {
+            Request::Start { units, replace } => self.hear_start(units, *replace),
+            Request::Stop { units, with_dependents } => {
+                for unit in self.members_of_all(units) {
+                    self.named(unit, false, true);
+                    if *with_dependents {
+                        self.drag_along(unit, true);
+                    }
+                }
+            }
+            Request::Restart { units, with_dependents } => {
+                let units = self.members_of_all(units);
+                for unit in &units {
+                    let replaces = !self.is_on_its_way(*unit);
+                    self.named(*unit, true, replaces);
+                }
+                if *with_dependents {
+                    for unit in units {
+                        self.drag_along(unit, false);
+                    }
+                }
+            }
+            Request::Kill { .. } => {}
+        }
+    }
+
+    fn hear_start(&mut self, units: &[UnitId], replace: bool) {
+        let units = self.members_of_all(units);
+        let mut coming = units.clone();
+        let mut next = 0;
+        while let Some(unit) = coming.get(next).copied() {
+            for edge in self.edges[unit.0 as usize].clone() {
+                if edge.kind != EdgeKind::After && !coming.contains(&edge.to) {
+                    coming.push(edge.to);
+                }
+            }
+            next += 1;
+        }
+        for unit in coming {
+            let seen = self.get(unit);
+            if units.contains(&unit) || !seen.wanted || seen.never || (seen.finished && !self.is_task(unit)) {
+                let stopping = !seen.wanted;
+                self.named(unit, true, stopping);
+            }
+            for other in self.ids() {
+                let conflict = self.plan.units[unit.0 as usize].conflicts.contains(&other)
+                    || self.plan.units[other.0 as usize].conflicts.contains(&unit);
+                if conflict && replace {
+                    self.named(other, false, true);
+                }
+            }
+        }
+    }
+
+    /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
+    fn named(&mut self, unit: UnitId, wanted: bool, stops: bool) {
+        let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+        let seen = self.get_mut(unit);
+        seen.wanted = wanted && !skipped;
+        seen.named |= stops;
+        seen.clear();
+    }
+
+    /// A start without a main process is not replaced by a restart.
+    fn is_on_its_way(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        seen.preparing || matches!(seen.process, Some((Phase::Step(_), _)))
+    }
+
+    /// An order that goes for all dependents too.
+    fn drag_along(&mut self, unit: UnitId, stop: bool) {
+        let mut open = vec![unit];
+        let mut done = vec![unit];
+        while let Some(of) = open.pop() {
+            for who in self.ids() {
+                let needs = self.edges[who.0 as usize].iter().any(|edge| {
+                    edge.to == of && edge.kind == EdgeKind::Needs && !(stop && edge.keep_on_stop)
+                });
+                if needs && !done.contains(&who) {
+                    done.push(who);
+                    open.push(who);
+                    let replaces = stop || !self.is_on_its_way(who);
+                    let seen = self.get_mut(who);
+                    if stop {
+                        seen.named = true;
+                    } else if seen.wanted && !(seen.finished || seen.never) {
+                        seen.named |= replaces;
+                        seen.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    fn members_of_all(&self, units: &[UnitId]) -> Vec<UnitId> {
+        let known = units.iter().filter(|unit| self.plan.get(**unit).is_some());
+        known.flat_map(|unit| members(&self.plan, *unit)).collect()
+    }
+}
+
+/// What a name stands for: a group's members, or the unit itself.
+fn members(plan: &PlanPolicy, unit: UnitId) -> Vec<UnitId> {
+    let mut found = Vec::new();
+    let mut open = vec![unit];
+    let mut seen = vec![];
+    while let Some(next) = open.pop() {
+        if seen.contains(&next) {
+            continue;
+        }
+        seen.push(next);
+        match plan.get(next).map(|policy| &policy.kind) {
+            Some(Kind::Group { members }) => open.extend(members),
+            Some(_) => found.push(next),
+            None => {}
+        }
+    }
+    found
+}
+
+fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
+    let edges = plan.units[unit.0 as usize].edges.iter();
+    edges
+        .flat_map(|edge| members(plan, edge.to).into_iter().map(|to| Edge { to, ..edge.clone() }))
+        .filter(|edge| edge.to != unit)
+        .collect()
+}

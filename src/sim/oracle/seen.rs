@@ -1,0 +1,359 @@
+//! What has been seen of each unit, and what follows from it for others.
+
+use std::collections::VecDeque;
+
+use super::Oracle;
+use super::retry::SelfEnd;
+use crate::plan::policy::{Edge, EdgeKind, Kind, ReadyBy, Scope, UnitId, Until};
+use crate::supervisor::{Action, Event, ExitStatus, Generation, Phase, ProbeKind, Time, Verdict};
+
+/// A task has written its files.
+const DONE: SelfEnd = SelfEnd::Exited { status: ExitStatus::Code(0), premature: false, ready_for: None };
+
+/// One unit, from outside.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// The current start, or the last one.
+    pub generation: Generation,
+    /// Starts in all.
+    pub starts: u64,
+    /// Prepare was asked for, and no process since.
+    pub preparing: bool,
+    /// The process asked for, and whether it has come to be.
+    pub process: Option<(Phase, bool)>,
+    /// Some process of this start has existed.
+    pub traced: bool,
+    /// The last process has ended, and nobody has said that nothing is left.
+    pub dirty: bool,
+    /// The main process was asked for, at.
+    pub asked_at: Option<Time>,
+    /// It has come to be, at.
+    pub spawned_at: Option<Time>,
+    /// Its probe held, at.
+    pub passed_at: Option<Time>,
+    /// Failures, successes of the health probe in a row.
+    pub failures: u32,
+    pub successes: u32,
+    pub unhealthy: bool,
+    /// The first stop signal to a process of this start.
+    pub signalled_at: Option<Time>,
+    /// A question is on its way.
+    pub asked: bool,
+    /// An external has not answered in time, or no longer.
+    pub unreachable: bool,
+    /// Wanted up.
+    pub wanted: bool,
+    /// Since the last start, somebody named it.
+    pub named: bool,
+    /// Since the last start, a unit that it needs fell or was replaced.
+    pub dragged: bool,
+    /// Its first start has come to an end.
+    pub settled: bool,
+    /// A start has come to an end that was no readiness.
+    pub ended: bool,
+    /// Its last start was its last word: a success.
+    pub finished: bool,
+    /// It came to rest, at.
+    pub rested_at: Time,
+    /// How the current start ended by itself, until it is at rest.
+    pub self_end: Option<SelfEnd>,
+    /// Not to be started before.
+    pub not_before: Option<Time>,
+    /// To be started by then, if it may.
+    pub no_later: Option<Time>,
+    /// Not to be started at all.
+    pub never: bool,
+    /// Automatic restarts that count.
+    pub restarts: u32,
+    pub recent: VecDeque<Time>,
+    /// How its last main process ended.
+    pub last_exit: Option<ExitStatus>,
+}
+
+impl Seen {
+    /// A request clears the counters and whatever its own last end asked for.
+    pub(super) fn clear(&mut self) {
+        self.self_end = None;
+        self.not_before = None;
+        self.no_later = None;
+        self.never = false;
+        self.finished = false;
+        self.restarts = 0;
+        self.recent.clear();
+    }
+
+    /// Whether something of it may be running.
+    pub(super) fn is_live(&self) -> bool {
+        self.process.is_some() || self.dirty
+    }
+}
+
+impl Oracle {
+    /// Takes in what the machine is told.
+    pub(super) fn hear(&mut self, event: &Event, actions: &[Action]) {
+        match event {
+            Event::PlanLoaded(_) => {
+                for unit in self.ids() {
+                    let wanted = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
+                    self.get_mut(unit).wanted = wanted;
+                }
+            }
+            Event::Request(job, request) => self.hear_request(*job, request, actions),
+            Event::Shutdown { fast } => {
+                self.hurried |= *fast || self.shutdown_at.is_some();
+                self.shutdown_at = Some(self.shutdown_at.unwrap_or(self.now));
+            }
+            Event::Prepared { unit, generation, result } => {
+                if self.is_current(*unit, *generation) && self.get(*unit).preparing {
+                    self.get_mut(*unit).preparing = false;
+                    let policy = &self.plan.units[unit.0 as usize];
+                    let only_files = policy.kind == (Kind::Task { has_command: false }) && policy.steps == 0;
+                    if result.is_err() {
+                        self.start_failed(*unit, SelfEnd::NotStarted);
+                    } else if only_files {
+                        self.start_failed(*unit, DONE);
+                    }
+                }
+            }
+            Event::Spawned { unit, generation, phase, .. } => self.hear_spawned(*unit, *generation, *phase),
+            Event::SpawnFailed { unit, generation, phase, .. } => {
+                if self.is_current(*unit, *generation) && self.get(*unit).process == Some((*phase, false)) {
+                    self.get_mut(*unit).process = None;
+                    self.start_failed(*unit, SelfEnd::NotStarted);
+                }
+            }
+            Event::Exited { unit, generation, phase, status } => {
+                if self.is_current(*unit, *generation) {
+                    self.hear_exited(*unit, *phase, *status);
+                }
+            }
+            Event::TreeEmpty { unit, generation } => {
+                let seen = self.seen.get(unit.0 as usize);
+                let waited = seen.is_some_and(|seen| seen.dirty && seen.process.is_none());
+                if waited && self.is_current(*unit, *generation) {
+                    self.get_mut(*unit).dirty = false;
+                    self.at_rest(*unit);
+                }
+            }
+            Event::ProbeResult { unit, generation, kind, verdict } => {
+                if self.is_current(*unit, *generation) {
+                    self.hear_verdict(*unit, *kind, verdict);
+                }
+            }
+            Event::Notify { .. } | Event::DeadlineReached => {}
+        }
+    }
+
+    pub(super) fn is_current(&self, unit: UnitId, generation: Generation) -> bool {
+        self.seen.get(unit.0 as usize).is_some_and(|seen| seen.generation == generation && generation.0 > 0)
+    }
+
+    fn hear_spawned(&mut self, unit: UnitId, generation: Generation, phase: Phase) {
+        let now = self.now;
+        if self.is_current(unit, generation) && self.get(unit).process == Some((phase, false)) {
+            let seen = self.get_mut(unit);
+            seen.process = Some((phase, true));
+            seen.traced = true;
+            if phase == Phase::Main {
+                seen.spawned_at = Some(now);
+            }
+        }
+    }
+
+    fn hear_exited(&mut self, unit: UnitId, phase: Phase, status: ExitStatus) {
+        if self.get(unit).process.map(|(running, _)| running) != Some(phase) {
+            return;
+        }
+        let ready_at = self.ready_since(unit);
+        let task = self.is_task(unit);
+        let seen = self.get_mut(unit);
+        seen.process = None;
+        seen.traced = true;
+        let asked_to = seen.signalled_at.is_some() || seen.named || seen.dragged;
+        if phase == Phase::Main {
+            seen.last_exit = Some(status);
+        }
+        let policy = &self.plan.units[unit.0 as usize];
+        let only_files = policy.kind == (Kind::Task { has_command: false });
+        let last = phase == Phase::Step(policy.steps.saturating_sub(1));
+        let seen = &mut self.seen[unit.0 as usize];
+        match phase {
+            Phase::Step(_) if status == ExitStatus::Code(0) && !asked_to && only_files && last => {
+                seen.self_end = Some(DONE);
+            }
+            Phase::Step(_) if status == ExitStatus::Code(0) && !asked_to => return,
+            Phase::Step(_) if !asked_to => seen.self_end = Some(SelfEnd::Step(status)),
+            Phase::Main if !asked_to => {
+                let premature = ready_at.is_none() && !task;
+                let ready_for = ready_at.map(|at| self.now.since(at));
+                self.get_mut(unit).self_end = Some(SelfEnd::Exited { status, premature, ready_for });
+            }
+            Phase::Step(_) | Phase::Main => {}
+        }
+        self.gone(unit);
+    }
+
+    /// The start has failed with no process (left) of its own.
+    pub(super) fn start_failed(&mut self, unit: UnitId, end: SelfEnd) {
+        let seen = self.get_mut(unit);
+        if !(seen.named || seen.dragged) && seen.signalled_at.is_none() {
+            seen.self_end = Some(end);
+        }
+        self.gone(unit);
+    }
+
+    /// No process of this start is asked for any more.
+    fn gone(&mut self, unit: UnitId) {
+        if self.get(unit).self_end.as_ref().is_some_and(|end| !end.is_success()) {
+            let seen = self.get_mut(unit);
+            seen.settled = true;
+            seen.ended = true;
+        }
+        let scope = self.plan.units[unit.0 as usize].stop.scope;
+        if self.get(unit).traced && scope != Scope::Main {
+            self.get_mut(unit).dirty = true;
+        } else {
+            self.at_rest(unit);
+        }
+    }
+
+    fn hear_verdict(&mut self, unit: UnitId, kind: ProbeKind, verdict: &Verdict) {
+        let policy = self.plan.units[unit.0 as usize].clone();
+        let now = self.now;
+        let external = self.is_external(unit);
+        let (failures, successes) = match (&policy.health, external) {
+            (Some(health), _) => (health.failures.max(1), health.successes.max(1)),
+            (None, _) => (3, 1),
+        };
+        let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
+        let seen = self.get_mut(unit);
+        seen.asked = false;
+        let good = !matches!(verdict, Verdict::Fail(_));
+        if !about_health || seen.unreachable {
+            let runs = external || seen.spawned_at.is_some();
+            if good && runs && (seen.passed_at.is_none() || seen.unreachable) {
+                seen.passed_at = Some(now);
+                seen.unreachable = false;
+                seen.failures = 0;
+            }
+            return;
+        }
+        if good {
+            seen.failures = 0;
+            seen.successes += 1;
+            seen.unhealthy &= seen.successes < successes;
+        } else {
+            seen.successes = 0;
+            seen.failures += 1;
+            seen.unhealthy |= seen.failures >= failures;
+            seen.unreachable |= external && seen.failures >= failures;
+        }
+    }
+
+    /// Since when the unit has been ready, if it is.
+    pub(super) fn ready_since(&self, unit: UnitId) -> Option<Time> {
+        let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        if self.is_external(unit) {
+            return match policy.ready.by {
+                ReadyBy::Spawn => (seen.starts > 0).then_some(self.now),
+                ReadyBy::Push | ReadyBy::Poll { .. } => seen.passed_at.filter(|_| !seen.unreachable),
+            };
+        }
+        let settle = if self.is_task(unit) { std::time::Duration::ZERO } else { policy.ready.settle };
+        let settled_at = seen.spawned_at? + settle;
+        let passed_at = match policy.ready.by {
+            ReadyBy::Spawn if self.is_task(unit) => return None,
+            ReadyBy::Spawn => settled_at,
+            ReadyBy::Push | ReadyBy::Poll { .. } => seen.passed_at?.max(settled_at),
+        };
+        (passed_at <= self.now && seen.process == Some((Phase::Main, true))).then_some(passed_at)
+    }
+
+    /// Whether a unit is where an edge wants it.
+    pub(super) fn reached(&self, edge: &Edge) -> bool {
+        let (seen, policy) = (self.get(edge.to), &self.plan.units[edge.to.0 as usize]);
+        if policy.skipped.is_some() {
+            return true;
+        }
+        let done = seen.finished && !seen.is_live() && !seen.preparing;
+        if done && (self.is_task(edge.to) || edge.until == Until::Finished) {
+            return true;
+        }
+        let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
+        match edge.until {
+            Until::Spawned if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
+            Until::Spawned => runs,
+            Until::Ready if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
+            Until::Ready => runs && self.ready_since(edge.to).is_some() && !seen.unhealthy,
+            Until::Finished => false,
+        }
+    }
+
+    /// What follows for others from what was seen: who has settled, who was dragged along.
+    pub(super) fn update(&mut self) {
+        for unit in self.ids() {
+            if self.ready_since(unit).is_some() {
+                self.get_mut(unit).settled = true;
+            }
+            let late = self.is_external(unit) && self.is_late(unit) && self.get(unit).passed_at.is_none();
+            if late {
+                let seen = self.get_mut(unit);
+                seen.unreachable = true;
+                seen.settled = true;
+                seen.ended = true;
+            }
+        }
+        for _ in 0..self.seen.len() {
+            let mut changed = false;
+            for unit in self.ids() {
+                changed |= self.update_unit(unit);
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    /// Whether an external has had its time.
+    pub(super) fn is_late(&self, unit: UnitId) -> bool {
+        let timeout = self.plan.units[unit.0 as usize].ready.timeout;
+        let (asked, timeout) = (self.get(unit).asked_at, timeout);
+        asked.zip(timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
+    }
+
+    fn update_unit(&mut self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let idle = !seen.is_live() && !seen.preparing;
+        let at_rest = idle && (seen.finished || seen.never || !seen.wanted);
+        let follows = !at_rest && !self.plan.units[unit.0 as usize].holds_data;
+        let (mut blocked, mut dragged) = (false, seen.dragged);
+        for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
+            let other = self.get(edge.to);
+            let away = !other.wanted || other.never || (other.finished && !self.is_task(edge.to));
+            let stop_on_loss =
+                matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
+            let fell = away || other.dragged || (other.unreachable && stop_on_loss);
+            let newer = edge.restart_with
+                && other.generation > seen.generation
+                && self.ready_since(edge.to).is_some()
+                && matches!(seen.process, Some((Phase::Main, _)));
+            dragged |= follows && ((fell && !edge.keep_on_stop) || newer);
+            let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
+            let gone = other.ended || away || other.unreachable || waited;
+            blocked |= idle && seen.wanted && !self.reached(edge) && gone;
+        }
+        let before = (seen.dragged, seen.settled, seen.ended);
+        let seen = self.get_mut(unit);
+        seen.dragged = dragged;
+        seen.settled |= blocked;
+        seen.ended |= blocked;
+        before != (seen.dragged, seen.settled, seen.ended)
+    }
+
+    /// Whether who only wants an order need not wait for this one any more.
+    pub(super) fn has_settled(&self, edge: &Edge) -> bool {
+        let seen = self.get(edge.to);
+        let ended = if edge.until == Until::Finished { seen.ended } else { seen.settled };
+        ended || !seen.wanted
+    }
+}

@@ -1,0 +1,194 @@
+//! Verbs that talk to a runner that is there.
+
+use crate::env::TestEnv;
+use serde_json::Value;
+use std::process::Stdio;
+
+const TICK: &str =
+    "command = \"sh -c 'while true; do echo tick; sleep 0.1; done'\"\n[stop]\ntimeout = \"5s\"\n";
+
+/// `base`, and `top` that needs it.
+fn two() -> TestEnv {
+    let env = TestEnv::new();
+    env.write("units/base.toml", &format!("{TICK}[info]\nport = \"8800\"\n"));
+    env.write("units/top.toml", &format!("needs = [\"base\"]\n{TICK}"));
+    env
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+impl TestEnv {
+    /// The state of each unit, in plan order.
+    fn states_now(&self) -> Vec<String> {
+        let status = json(&self.tenon(&["status", "--output", "json"]).code(0).stdout);
+        let word =
+            |unit: &Value| format!("{} {}", unit["unit"].as_str().unwrap(), unit["state"].as_str().unwrap());
+        status["units"].as_array().unwrap().iter().map(word).collect()
+    }
+}
+
+#[test]
+fn start_stop_restart_and_status() {
+    let env = two();
+    let runner = env.run();
+    runner.wait_state("top ready", 1);
+    let table = env.tenon(&["status"]);
+    table.code(0);
+    for cell in ["UNIT", "base ", "top ", "ready", "port: 8800"] {
+        assert!(table.stdout.contains(cell), "{cell}: {}", table.stdout);
+    }
+    assert!(!table.stdout.contains('\u{1b}'), "no colour where it is not a terminal");
+
+    env.tenon(&["stop", "base", "--timeout", "20s"]).code(0);
+    assert_eq!(env.states_now(), ["base inactive", "top waiting"]);
+    env.tenon(&["start", "base"]).code(0);
+    env.tenon(&["wait", "top", "--timeout", "20s"]).code(0);
+    assert_eq!(env.states_now(), ["base ready", "top ready"]);
+
+    let pid = |env: &TestEnv, at: usize| {
+        json(&env.tenon(&["status", "--output", "json"]).stdout)["units"][at]["pid"].clone()
+    };
+    let before = (pid(&env, 0), pid(&env, 1));
+    env.tenon(&["restart", "top"]).code(0);
+    let after = (pid(&env, 0), pid(&env, 1));
+    assert_eq!(before.0, after.0, "restart X restarts X alone");
+    assert_ne!(before.1, after.1);
+
+    env.tenon(&["shutdown", "--timeout", "20s"]).code(0);
+    env.tenon(&["status"]).code(3);
+}
+
+#[test]
+fn names_nobody_has_are_refused_with_the_nearest() {
+    let env = two();
+    let runner = env.run();
+    runner.wait_state("top ready", 1);
+    for verb in ["start", "stop", "restart", "why", "probe", "logs", "wait", "kill"] {
+        let answer = env.tenon(&[verb, "bse"]);
+        answer.code(4);
+        assert!(answer.stderr.contains("did you mean `base`?"), "{verb}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn data_is_not_lost_by_accident() {
+    let env = TestEnv::new();
+    env.write("units/base.toml", TICK);
+    env.write("units/keeper.toml", &format!("needs = [\"base\"]\nholds_data = true\n{TICK}"));
+    let runner = env.run();
+    runner.wait_state("keeper ready", 1);
+    let answer = env.tenon(&["stop", "base"]);
+    answer.code(5);
+    assert!(answer.stderr.contains("keeper"), "{}", answer.stderr);
+    // Nobody is there to be asked.
+    let answer = env.tenon(&["stop", "base", "--with-dependents"]);
+    answer.code(2);
+    assert!(answer.stderr.contains("add `--yes`"), "{}", answer.stderr);
+    assert_eq!(env.states_now(), ["base ready", "keeper ready"]);
+    env.tenon(&["stop", "base", "--with-dependents", "--yes"]).code(0);
+    assert_eq!(env.states_now()[0], "base inactive");
+}
+
+#[test]
+fn waiting_ends_when_it_is_there_when_it_never_will_be_and_when_time_is_up() {
+    let env = TestEnv::new();
+    env.write("units/slow.toml", "command = \"sleep 60\"\n[ready]\npath = \"/no/such/thing\"\n");
+    env.write("units/broken.toml", "command = \"sh -c 'exit 7'\"\nrestart = \"never\"\n");
+    env.write("units/once.toml", "kind = \"task\"\ncommand = \"true\"\n");
+    let runner = env.run();
+    runner.wait_state("slow starting", 1);
+    let patience = ["--timeout", "20s"];
+    env.tenon(&[&["wait", "once", "--for", "finished"][..], &patience].concat()).code(0);
+    let answer = env.tenon(&[&["wait", "broken", "--for", "finished"][..], &patience].concat());
+    answer.code(1);
+    assert!(answer.stderr.contains("broken"), "{}", answer.stderr);
+    let answer = env.tenon(&["wait", "slow", "--timeout", "300ms"]);
+    answer.code(7);
+    assert!(answer.stderr.contains("not ready after 300ms"), "{}", answer.stderr);
+    let chain = env.tenon(&["why", "slow"]);
+    chain.code(0);
+    assert!(chain.stdout.starts_with("slow has been starting for "), "{}", chain.stdout);
+}
+
+#[test]
+fn logs_and_events_tell_the_past_and_follow() {
+    let env = two();
+    let runner = env.run();
+    runner.wait_state("top ready", 1);
+    let past = env.tenon(&["events", "--output", "json"]);
+    let events: Vec<Value> = past.code(0).stdout.lines().map(json).collect();
+    let sequences: Vec<u64> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "none is missing");
+
+    let mut command = env.command(&["logs", "--follow", "-n", "1", "base", "top"]);
+    let logs = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = env.command(&["events", "--follow", "--last", "0", "top"]);
+    let events = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The past of the first is one line each; what comes while top is restarted is followed.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    env.tenon(&["restart", "top"]).code(0);
+    env.tenon(&["shutdown"]).code(0);
+    let logs = env.answer(&logs.wait_with_output().unwrap());
+    assert!(logs.stdout.lines().filter(|line| *line == "base | tick").count() > 2, "{}", logs.stdout);
+    let events = env.answer(&events.wait_with_output().unwrap());
+    assert!(events.stdout.contains("  top  stopping"), "{}", events.stdout);
+    assert!(!events.stdout.contains("  base  "), "{}", events.stdout);
+}
+
+#[test]
+fn kill_sends_a_signal_and_probe_asks_once() {
+    let env = TestEnv::new();
+    env.write(
+        "units/web.toml",
+        "command = \"sh -c 'trap \\\"touch $HIT\\\" USR1; touch $UP; while true; do sleep 0.05; done'\"\n\
+         [env]\nHIT = \"{{ dirs.run }}/hit\"\nUP = \"{{ dirs.run }}/up\"\n\
+         [ready]\npath = \"{{ dirs.run }}/up\"\ninterval = \"20ms\"\n\
+         [health]\npath = \"{{ dirs.run }}/well\"\ninterval = \"60s\"\non_failure = \"report\"\n",
+    );
+    let runner = env.run();
+    runner.wait_state("web ready", 1);
+    let answer = env.tenon(&["probe", "web"]);
+    answer.code(1);
+    assert!(answer.stdout.contains("ready   pass"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("health  fail"), "{}", answer.stdout);
+    std::fs::write(env.path("run/well"), "").unwrap();
+    env.tenon(&["probe", "web"]).code(0);
+    env.tenon(&["kill", "web", "-s", "USR1"]).code(0);
+    crate::runner::until("the signal's trace", || env.path("run/hit").exists().then_some(()));
+    let answer = env.tenon(&["kill", "web", "-s", "NONSENSE"]);
+    answer.code(2);
+}
+
+#[test]
+fn watching_redraws_on_events() {
+    let env = two();
+    let runner = env.run();
+    runner.wait_state("top ready", 1);
+    let mut command = env.command(&["status", "--watch", "--output", "json", "top"]);
+    let watch = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    env.tenon(&["stop", "top"]).code(0);
+    env.tenon(&["shutdown"]).code(0);
+    let answer = env.answer(&watch.wait_with_output().unwrap());
+    let states: Vec<String> = answer
+        .stdout
+        .lines()
+        .map(|line| json(line)["units"][0]["state"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(states.first().map(String::as_str), Some("ready"));
+    assert_eq!(states.last().map(String::as_str), Some("inactive"), "{states:?}");
+}
+
+#[test]
+fn the_socket_may_lie_elsewhere_and_the_node_file_tells_where() {
+    let env = two();
+    let socket = env.path("elsewhere.sock");
+    env.write("tenon.toml", &format!("run = [\"top\"]\n[control]\nsocket = \"{}\"\n", socket.display()));
+    let runner = env.run();
+    runner.wait_state("top ready", 1);
+    env.tenon(&["status"]).code(3);
+    env.node(&["status"]).code(0);
+    env.tenon(&["status", "--socket", socket.to_str().unwrap()]).code(0);
+}
