@@ -105,7 +105,13 @@ fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
         Item::Array(items) => render::elements(cx, items),
         _ => render::elements(cx, std::slice::from_ref(node)),
     };
-    items.iter().flat_map(|item| item_ranges(cx, item)).collect()
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for range in items.iter().flat_map(|item| item_ranges(cx, item)) {
+        if !ranges.contains(&range) {
+            ranges.push(range);
+        }
+    }
+    ranges
 }
 
 fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {

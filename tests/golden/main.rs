@@ -14,7 +14,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot read its fixtures fails")]
 
 mod node;
+mod nodes;
 mod plan;
+mod requirements;
 mod vectors;
 mod world;
 
