@@ -3,7 +3,7 @@
 //! Everything is asked through the binary, and nothing but `plan` is asked: no program is run and nothing is written.
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The pool as every test has it until it says otherwise.
@@ -147,7 +147,12 @@ impl Node {
         let output = self.command(&["plan", "--output", "json"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let out = String::from_utf8_lossy(&output.stdout).into_owned();
-        Planned { code: output.status.code().unwrap(), plan: json_in(&out), said: said.clone(), told: json_in(&said) }
+        Planned {
+            code: output.status.code().unwrap(),
+            plan: json_in(&out),
+            said: said.clone(),
+            told: json_in(&said),
+        }
     }
 
     /// What would run, and nothing at all is wrong with it.
@@ -165,17 +170,16 @@ impl Node {
         assert_ne!(planned.code, 0, "it is not refused: {}", planned.said);
         planned
     }
-
-    /// A path of the node.
-    pub fn path(&self) -> PathBuf {
-        self.folder.path().to_owned()
-    }
 }
 
 /// The first JSON value of a text; null if there is none.
 fn json_in(text: &str) -> Value {
     let from = text.find('{').unwrap_or(text.len());
-    serde_json::Deserializer::from_str(&text[from..]).into_iter().next().and_then(Result::ok).unwrap_or_default()
+    serde_json::Deserializer::from_str(&text[from..])
+        .into_iter()
+        .next()
+        .and_then(Result::ok)
+        .unwrap_or_default()
 }
 
 /// What `plan` has said.
@@ -269,7 +273,8 @@ impl<'a> Unit<'a> {
     #[track_caller]
     pub fn after(self, option: &str) -> &'a str {
         let argv = self.argv();
-        let at = argv.iter().position(|one| *one == option).unwrap_or_else(|| panic!("no {option}: {argv:?}"));
+        let at =
+            argv.iter().position(|one| *one == option).unwrap_or_else(|| panic!("no {option}: {argv:?}"));
         argv[at + 1]
     }
 

@@ -69,7 +69,12 @@ const BY_HAND: &[(&str, &str, &str, &str)] = &[
     ("a2-8-aggregated", "decode@1", "env ASCEND_RT_VISIBLE_DEVICES=6,7", "57"),
     ("a2-8-aggregated", "decode@1", "port npu-sockets 16666 on npu6, npu7", "facts: HCCL listens on 16666"),
     ("a2-16-aggregated", "decode@0", "env ASCEND_RT_VISIBLE_DEVICES=4,5", "57"),
-    ("a3-16-prefill", "prefill@0", "env ASCEND_ENABLE_USE_FABRIC_MEM=1", "49: HDK 26.0, CANN 9.1.0, LingQu 1.5"),
+    (
+        "a3-16-prefill",
+        "prefill@0",
+        "env ASCEND_ENABLE_USE_FABRIC_MEM=1",
+        "49: HDK 26.0, CANN 9.1.0, LingQu 1.5",
+    ),
     ("a3-8-prefill", "prefill@0", "env ASCEND_BUFFER_POOL=4:8", "49: LingQu is not known"),
     ("a3-16-decode", "mooncake-store", "env HCCL_NPU_SOCKET_PORT_RANGE=16700-16800", "38"),
     ("a5-8-prefill", "mooncake-store", "env HCCL_HOST_SOCKET_PORT_RANGE=62000-62050", "39: 60000 + 2000"),
@@ -122,8 +127,18 @@ const BY_HAND: &[(&str, &str, &str, &str)] = &[
         "100, 104",
     ),
     ("p2p-a2", "p2p-decode@1", "env ASCEND_RT_VISIBLE_DEVICES=3", "57: two prefill cards come first"),
-    ("p2p-a2", "p2p-prefill@0", "env DISAGGREGATED_RPEFILL_RANK_TABLE_PATH=/run/tenon/rank_table.json", "102, C10"),
-    ("p2p-a2", "p2p-prefill@0", "env DISAGGREGATED_PREFILL_RANK_TABLE_PATH=/run/tenon/rank_table.json", "102, C10"),
+    (
+        "p2p-a2",
+        "p2p-prefill@0",
+        "env DISAGGREGATED_RPEFILL_RANK_TABLE_PATH=/run/tenon/rank_table.json",
+        "102, C10",
+    ),
+    (
+        "p2p-a2",
+        "p2p-prefill@0",
+        "env DISAGGREGATED_PREFILL_RANK_TABLE_PATH=/run/tenon/rank_table.json",
+        "102, C10",
+    ),
     (
         "p2p-a3",
         "p2p-ranktable",
@@ -139,7 +154,8 @@ const BY_HAND: &[(&str, &str, &str, &str)] = &[
 ];
 
 fn plan(case: &Case) -> Planned {
-    let text = std::fs::read_to_string(root().join(format!("tests/golden/nodes/{}.toml", case.file))).unwrap();
+    let text =
+        std::fs::read_to_string(root().join(format!("tests/golden/nodes/{}.toml", case.file))).unwrap();
     Node::of(&text).machine(case.machine).args(&["--role", case.role]).plan()
 }
 
@@ -237,7 +253,10 @@ fn rows_worked_out_by_hand() {
         let case = CASES.iter().find(|case| case.name == *name).unwrap();
         let planned = plan(case);
         if !rows(planned.unit(unit)).iter().any(|known| known == row) {
-            problems.push(format!("{name} {unit} [{requirement}]: no row `{row}`, in\n{}", rows(planned.unit(unit)).join("\n")));
+            problems.push(format!(
+                "{name} {unit} [{requirement}]: no row `{row}`, in\n{}",
+                rows(planned.unit(unit)).join("\n")
+            ));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));

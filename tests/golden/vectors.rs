@@ -289,7 +289,9 @@ fn motor_restart_local_service_0_restarts_nothing_unset_or_empty_does() {
     let restart = |node: Node| {
         let text = node.command(&["plan", "mooncake-store"]).output().unwrap().stdout;
         let text = String::from_utf8(text).unwrap();
-        text.lines().find_map(|line| line.trim().strip_prefix("restart").map(|rest| rest.trim().to_owned())).unwrap()
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix("restart").map(|rest| rest.trim().to_owned()))
+            .unwrap()
     };
     const SWITCH: &str = "MOTOR_RESTART_LOCAL_SERVICE";
     assert!(restart(on("a2").env(SWITCH, "0")).starts_with("never"));
@@ -334,9 +336,9 @@ fn a2_engine_where_the_runner_was_given_4_to_7() {
 }
 
 fn a3(facts: &str) -> Node {
-    Node::of(ENGINE).profile("a3").facts(&format!(
-        "npu_ids = [\"0\", \"1\"]\nnpu_visible = [\"0\", \"1\"]\n{facts}"
-    ))
+    Node::of(ENGINE)
+        .profile("a3")
+        .facts(&format!("npu_ids = [\"0\", \"1\"]\nnpu_visible = [\"0\", \"1\"]\n{facts}"))
 }
 
 #[track_caller]
@@ -432,7 +434,8 @@ fn a5_engine_without_route_or_address_keeps_bond0_and_warns_once_a_rule() {
 
 #[test]
 fn the_masters_argv_with_no_master_args_is_the_managed_ones() {
-    let planned = on("a2").set("mooncake.master_unit=local").with("[set.mooncake-master]\nmaster_args = []\n").good();
+    let planned =
+        on("a2").set("mooncake.master_unit=local").with("[set.mooncake-master]\nmaster_args = []\n").good();
     let master = planned.unit("mooncake-master");
     assert_eq!(
         master.argv(),

@@ -84,7 +84,8 @@ fn parts(plan: &Plan, at: usize) -> Option<(&UnitPolicy, &UnitExec, &About)> {
 fn head(plan: &Plan) -> String {
     let profile = match &plan.profile {
         Some((name, why)) => {
-            let own = plan.profile_info.iter().map(|(name, value)| format!(", {name}: {}", mask(plan, value)));
+            let own =
+                plan.profile_info.iter().map(|(name, value)| format!(", {name}: {}", mask(plan, value)));
             format!("profile {name} ({why}){}", own.collect::<String>())
         }
         None => "no profile".to_owned(),

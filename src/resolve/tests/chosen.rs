@@ -69,3 +69,25 @@ fn what_is_missing_because_of_something_missing_is_told_once() {
           help: write `host = \"...\"` under `[set.pool]` in the node file",
     );
 }
+
+#[test]
+fn the_node_file_appends_to_what_a_unit_has() {
+    let files = "
+        --- units/web.toml
+        command = ['serve']
+        args = ['--a']
+        --- tenon.toml
+        run = ['web']
+        [unit.web]
+        'args+' = ['--b']
+        [roles.x.unit.web]
+        'args+' = ['--c']";
+    let args = |options: &[&str]| {
+        let run = run(files, options);
+        assert_eq!(run.problems(), "");
+        let args = run.graph.units["web"].tree.get("args").unwrap().as_array().unwrap().to_vec();
+        args.iter().map(|arg| arg.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(args(&[]), ["--a", "--b"]);
+    assert_eq!(args(&["role=x"]), ["--a", "--b", "--c"]);
+}

@@ -201,8 +201,9 @@ impl Oracle {
             Request::Start { units, replace } => self.hear_start(units, *replace),
             Request::Stop { units, with_dependents } => {
                 for unit in self.members_of_all(units) {
+                    let at_rest = self.is_at_rest(unit);
                     self.named(unit, false, true);
-                    if *with_dependents {
+                    if *with_dependents && !at_rest {
                         self.drag_along(unit, true);
                     }
                 }
@@ -235,20 +236,39 @@ impl Oracle {
             }
             next += 1;
         }
-        for unit in coming {
-            let seen = self.get(unit);
-            if units.contains(&unit) || !seen.wanted || seen.never || (seen.finished && !self.is_task(unit)) {
-                let stopping = !seen.wanted;
-                self.named(unit, true, stopping);
-            }
-            for other in self.ids() {
-                let conflict = self.plan.units[unit.0 as usize].conflicts.contains(&other)
-                    || self.plan.units[other.0 as usize].conflicts.contains(&unit);
-                if conflict && replace {
-                    self.named(other, false, true);
-                }
+        coming.retain(|unit| {
+            let seen = self.get(*unit);
+            let done = seen.finished && self.is_task(*unit);
+            let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+            units.contains(unit) || (!done && !skipped && (!seen.wanted || seen.never))
+        });
+        for unit in &coming {
+            let stopping = !self.get(*unit).wanted;
+            self.named(*unit, true, stopping);
+        }
+        for other in self.ids().filter(|other| replace && !coming.contains(other)) {
+            let in_the_way = coming.iter().any(|unit| self.are_in_conflict(*unit, other));
+            if in_the_way && !self.is_at_rest(other) {
+                self.named(other, false, true);
             }
         }
+    }
+
+    /// Whether two units may not be up together; a group stands for its members.
+    fn are_in_conflict(&self, one: UnitId, two: UnitId) -> bool {
+        let names = |from: UnitId, to: UnitId| {
+            self.ids().filter(|unit| members(&self.plan, *unit).contains(&from)).any(|unit| {
+                let conflicts = self.plan.units[unit.0 as usize].conflicts.iter();
+                conflicts.flat_map(|other| members(&self.plan, *other)).any(|other| other == to)
+            })
+        };
+        one != two && (names(one, two) || names(two, one))
+    }
+
+    /// Down, and not to come up by itself.
+    fn is_at_rest(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        !seen.is_live() && !seen.preparing && (seen.finished || seen.never || !seen.wanted)
     }
 
     /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
@@ -257,7 +277,12 @@ impl Oracle {
         let seen = self.get_mut(unit);
         seen.wanted = wanted && !skipped;
         seen.named |= stops;
+        seen.preparing &= seen.wanted;
+        let done = (seen.finished, seen.never);
         seen.clear();
+        if !wanted && !seen.is_live() {
+            (seen.finished, seen.never) = done;
+        }
     }
 
     /// A start without a main process is not replaced by a restart.
@@ -282,6 +307,7 @@ impl Oracle {
                     let seen = self.get_mut(who);
                     if stop {
                         seen.named = true;
+                        seen.preparing = false;
                     } else if seen.wanted && !(seen.finished || seen.never) {
                         seen.named |= replaces;
                         seen.clear();

@@ -102,6 +102,9 @@ impl Oracle {
             Event::Shutdown { fast } => {
                 self.hurried |= *fast || self.shutdown_at.is_some();
                 self.shutdown_at = Some(self.shutdown_at.unwrap_or(self.now));
+                for unit in self.ids() {
+                    self.get_mut(unit).preparing = false;
+                }
             }
             Event::Prepared { unit, generation, result } => {
                 if self.is_current(*unit, *generation) && self.get(*unit).preparing {
@@ -166,10 +169,11 @@ impl Oracle {
         }
         let ready_at = self.ready_since(unit);
         let task = self.is_task(unit);
+        let shutting = self.shutdown_at.is_some();
         let seen = self.get_mut(unit);
         seen.process = None;
         seen.traced = true;
-        let asked_to = seen.signalled_at.is_some() || seen.named || seen.dragged;
+        let asked_to = seen.signalled_at.is_some() || seen.named || seen.dragged || shutting;
         if phase == Phase::Main {
             seen.last_exit = Some(status);
         }
@@ -253,6 +257,9 @@ impl Oracle {
     /// Since when the unit has been ready, if it is.
     pub(super) fn ready_since(&self, unit: UnitId) -> Option<Time> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        if self.is_external(unit) && !seen.wanted {
+            return None;
+        }
         if self.is_external(unit) {
             return match policy.ready.by {
                 ReadyBy::Spawn => (seen.starts > 0).then_some(self.now),
@@ -295,10 +302,11 @@ impl Oracle {
             if self.ready_since(unit).is_some() {
                 self.get_mut(unit).settled = true;
             }
-            let late = self.is_external(unit) && self.is_late(unit) && self.get(unit).passed_at.is_none();
-            if late {
+            let external = self.is_external(unit);
+            let seen = self.get(unit);
+            if (external || seen.process.is_some()) && self.is_late(unit) && seen.passed_at.is_none() {
                 let seen = self.get_mut(unit);
-                seen.unreachable = true;
+                seen.unreachable |= external;
                 seen.settled = true;
                 seen.ended = true;
             }
@@ -321,18 +329,26 @@ impl Oracle {
         asked.zip(timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
     }
 
+    /// Whether a unit is not to come up by itself.
+    pub(super) fn is_away(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+        let done = seen.finished && !seen.is_live() && self.is_task(unit);
+        !skipped && !done && (!seen.wanted || seen.never)
+    }
+
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let seen = self.get(unit);
         let idle = !seen.is_live() && !seen.preparing;
-        let at_rest = idle && (seen.finished || seen.never || !seen.wanted);
-        let follows = !at_rest && !self.plan.units[unit.0 as usize].holds_data;
+        let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged) = (false, seen.dragged);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
-            let away = !other.wanted || other.never || (other.finished && !self.is_task(edge.to));
+            let away = self.is_away(edge.to);
             let stop_on_loss =
                 matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
-            let fell = away || other.dragged || (other.unreachable && stop_on_loss);
+            let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
+            let fell = away || other.dragged || lost;
             let newer = edge.restart_with
                 && other.generation > seen.generation
                 && self.ready_since(edge.to).is_some()
@@ -344,6 +360,7 @@ impl Oracle {
         }
         let before = (seen.dragged, seen.settled, seen.ended);
         let seen = self.get_mut(unit);
+        seen.preparing &= !dragged;
         seen.dragged = dragged;
         seen.settled |= blocked;
         seen.ended |= blocked;
