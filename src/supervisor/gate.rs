@@ -163,20 +163,29 @@ impl Supervisor {
         }
     }
 
+    /// Whether a blocker will not go away by what it is doing now.
+    pub(super) fn is_stuck_on(&self, blocker: Blocker) -> bool {
+        match blocker.edge {
+            Some(EdgeKind::Needs) => self.is_stuck(blocker.on),
+            Some(EdgeKind::Wants | EdgeKind::After) => false,
+            None => self.is_wanted(blocker.on),
+        }
+    }
+
     /// The unit at the end of the chain of needs that keeps a waiting unit from starting, if that one is stuck.
     pub(super) fn stuck_root(&self, unit: UnitId, now: Time) -> Option<UnitId> {
         let mut seen = vec![unit];
         let mut next = 0;
         while let Some(waiting) = seen.get(next).copied() {
             for blocker in self.blockers(waiting, now) {
-                if blocker.edge != Some(EdgeKind::Needs) || seen.contains(&blocker.on) {
-                    continue;
-                }
-                let other = self.unit_at(blocker.on).life();
-                if !matches!(other, Life::Waiting(Waiting::ForOthers { .. })) && self.is_stuck(blocker.on) {
+                let waits =
+                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }));
+                if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }
-                seen.push(blocker.on);
+                if waits && blocker.edge == Some(EdgeKind::Needs) && !seen.contains(&blocker.on) {
+                    seen.push(blocker.on);
+                }
             }
             next += 1;
         }

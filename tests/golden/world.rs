@@ -64,12 +64,13 @@ impl Planned {
 
     /// The plan as people read it.
     pub fn text(&self) -> String {
-        self.tidy(&view::plan(&self.plan, &self.sources))
+        tidy(&view::plan(&self.plan, &self.sources))
     }
+}
 
-    fn tidy(&self, text: &str) -> String {
-        text.replace(&format!("{}/", root().display()), "")
-    }
+/// Without the path of the checkout.
+fn tidy(text: &str) -> String {
+    text.replace(&format!("{}/", root().display()), "")
 }
 
 /// Reads `NAME=value` lines.

@@ -86,7 +86,7 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).dragged);
+                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).adrift);
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }
