@@ -158,6 +158,12 @@ pub struct PlanArgs {
     /// Show the order of a stop, with its worst-case time.
     #[arg(long, conflicts_with_all = ["dot", "format"])]
     pub stop: bool,
+    /// Show who takes which port: units, programs that take some at random, the kernel, and who listens now.
+    #[arg(long, conflicts_with_all = ["dot", "format", "stop"])]
+    pub ports: bool,
+    /// Show what the units need of this machine, what it has, and how to mend what is missing.
+    #[arg(long, conflicts_with_all = ["dot", "format", "stop", "ports"])]
+    pub preflight: bool,
 }
 
 /// How a plan is written.
