@@ -33,7 +33,7 @@ pub fn says(files: &FileSet, sources: &SourceMap, name: &str) -> Says {
     let mut says = Says::default();
     let Some(named) = files.profiles.get(name) else { return says };
     for file in named.file.iter().chain(&named.drop_ins) {
-        let Ok(document) = sources.get(file.id).text.parse::<toml_edit::DocumentMut>() else { continue };
+        let Ok(document) = sources.text(file.id).parse::<toml_edit::DocumentMut>() else { continue };
         let text = |key: &str| document.get(key).and_then(|item| item.as_str()).map(str::to_owned);
         says.description = text("description").unwrap_or(says.description);
         says.extends = text("extends").or(says.extends);
@@ -61,7 +61,8 @@ pub fn named(files: &FileSet, sources: &SourceMap, word: &str) -> Result<String,
     if names(files).any(|name| name == word) {
         return Ok(word.to_owned());
     }
-    let by_alias = names(files).find(|name| says(files, sources, name).aliases.iter().any(|alias| alias == word));
+    let by_alias =
+        names(files).find(|name| says(files, sources, name).aliases.iter().any(|alias| alias == word));
     if let Some(name) = by_alias {
         return Ok(name.to_owned());
     }
@@ -128,7 +129,8 @@ pub fn trusted_files(files: &FileSet, sources: &SourceMap, name: &str) -> Result
                 continue;
             };
             let open = open.display();
-            let message = format!("everybody may write `{open}`, and what profile `{name}` says is done as root");
+            let message =
+                format!("everybody may write `{open}`, and what profile `{name}` says is done as root");
             return Err(CliError::new(Kind::Config, message).hint(format!("`chmod o-w {open}`")));
         }
     }

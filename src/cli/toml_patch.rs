@@ -22,7 +22,11 @@ impl Patch {
         let (path, value) = split(text).ok_or(wanted)?;
         let keys = Key::parse(path.trim()).map_err(|_| format!("`{path}` is not a key: {wanted}"))?;
         let path: Vec<String> = keys.iter().map(|key| key.get().to_owned()).collect();
-        if path.is_empty() { Err(wanted.to_owned()) } else { Ok(Self { path, value: value.trim().to_owned() }) }
+        if path.is_empty() {
+            Err(wanted.to_owned())
+        } else {
+            Ok(Self { path, value: value.trim().to_owned() })
+        }
     }
 
     /// The key as it would be written.
@@ -90,9 +94,10 @@ fn insert(item: &mut Item, path: &[String], mut value: Value, depth: usize) -> R
         fresh.set_dotted(depth > 1);
         table.insert(part, Item::Table(fresh));
     }
-    let Some(next) = table.get_mut(part) else { return Err(part.clone()) };
-    insert(next, rest, value, depth + 1).map_err(|below| if below == *part { below } else { below.clone() })?;
-    Ok(())
+    match table.get_mut(part) {
+        Some(next) if next.is_table_like() => insert(next, rest, value, depth + 1),
+        Some(_) | None => Err(part.clone()),
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +118,12 @@ mod tests {
             true,
             "# top\r\na = 1 # one\r\n\r\n[rule.x] # why\r\ndefault = { A = \"16900-17000\", B = \"2\" } # both\r\n",
         );
-        check("[param.link]\ndefault   = 'ub'   # the bus\n", "param.link.default=uboe", true, "[param.link]\ndefault   = \"uboe\"   # the bus\n");
+        check(
+            "[param.link]\ndefault   = 'ub'   # the bus\n",
+            "param.link.default=uboe",
+            true,
+            "[param.link]\ndefault   = \"uboe\"   # the bus\n",
+        );
         check("param.x.default = 1 # n\n", "param.x.default=2", false, "param.x.default = 2 # n\n");
     }
 
@@ -122,7 +132,12 @@ mod tests {
         check("", "description=a b", true, "description = \"a b\"\n");
         check("", "rule.x.enabled=false", false, "[rule.x]\nenabled = false\n");
         check("", "rule.x.default.A=1", true, "[rule.x]\ndefault.A = \"1\"\n");
-        check("# mine\n[rule.x]\nwhy = \"w\"\n", "rule.x.default.A=1", true, "# mine\n[rule.x]\nwhy = \"w\"\ndefault.A = \"1\"\n");
+        check(
+            "# mine\n[rule.x]\nwhy = \"w\"\n",
+            "rule.x.default.A=1",
+            true,
+            "# mine\n[rule.x]\nwhy = \"w\"\ndefault.A = \"1\"\n",
+        );
         check("", "rule.x.merge.G.\"b.c\"=1", true, "[rule.x]\nmerge.G.\"b.c\" = \"1\"\n");
     }
 
@@ -143,7 +158,7 @@ mod tests {
         assert!(Patch::parse("a b=1").is_err());
         assert!(Patch::parse("=1").is_err());
         let patch = Patch::parse("a.b=1").unwrap();
-        assert_eq!(patch.apply("a = 1\n", false).unwrap_err(), "`b` is not a table");
+        assert_eq!(patch.apply("a = 1\n", false).unwrap_err(), "`a` is not a table");
         assert!(patch.apply("a = [\n", false).is_err());
     }
 }

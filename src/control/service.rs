@@ -2,8 +2,8 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall,
-    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign,
+    StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};

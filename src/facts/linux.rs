@@ -168,8 +168,7 @@ fn shm(machine: &dyn Machine) -> Option<Value> {
 fn memlock(machine: &dyn Machine) -> Option<Value> {
     let limit = |value: Option<u64>| value.map_or_else(|| text("infinity"), number);
     let (soft, hard) = machine.memlock()?;
-    let mut entries =
-        IndexMap::from([("soft".to_owned(), limit(soft)), ("hard".to_owned(), limit(hard))]);
+    let mut entries = IndexMap::from([("soft".to_owned(), limit(soft)), ("hard".to_owned(), limit(hard))]);
     let status = machine.read("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);

@@ -119,8 +119,9 @@ fn nofile(need: u64, situation: &Situation<'_>) -> Option<String> {
         Some(own) => own?,
         None => situation.nofile?,
     };
-    (have < need)
-        .then(|| format!("needs {need} open descriptors, and may have {have}: set `[rlimits] nofile = {need}`"))
+    (have < need).then(|| {
+        format!("needs {need} open descriptors, and may have {have}: set `[rlimits] nofile = {need}`")
+    })
 }
 
 /// Resident bytes of a process.
@@ -215,7 +216,8 @@ mod tests {
     fn huge_pages_are_counted_in_bytes() {
         let root = tempfile::tempdir().unwrap();
         let meminfo = root.path().join("meminfo");
-        fs::write(&meminfo, "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n").unwrap();
+        fs::write(&meminfo, "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n")
+            .unwrap();
         assert_eq!(hugepages(&meminfo, 6 << 20), None);
         assert_eq!(
             hugepages(&meminfo, 8 << 20).as_deref(),

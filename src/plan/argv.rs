@@ -64,7 +64,8 @@ pub(super) fn command(
         collect(profile_cx, table, unit, &mut bootstrap);
     }
     let own = part(cx, unit.tree.get("command"));
-    let mut command = CommandLine { steps: bootstrap.steps, unknown: bootstrap.unknown, ..CommandLine::default() };
+    let mut command =
+        CommandLine { steps: bootstrap.steps, unknown: bootstrap.unknown, ..CommandLine::default() };
     if own.is_empty() {
         return command;
     }

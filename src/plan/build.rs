@@ -9,7 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings, signatures, stop,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings,
+    signatures, stop,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};

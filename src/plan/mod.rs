@@ -32,8 +32,8 @@ mod words;
 
 pub use build::build;
 pub use env::state::secret_name as is_secret_name;
-pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use inputs::{EnvFileText, Inputs};
+pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
 
 use crate::config::tree::Layer;

@@ -92,7 +92,8 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             let peers = claims.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
             for (other, peer) in peers.filter(|(_, peer)| peer.on.contains(on)) {
                 let same = other == unit && peer.name == claim.name;
-                if let (false, Some(port)) = (same || in_conflict(plan, unit, other), overlap(&claim.ranges, &peer.ranges))
+                if let (false, Some(port)) =
+                    (same || in_conflict(plan, unit, other), overlap(&claim.ranges, &peer.ranges))
                 {
                     meets.push(Meeting {
                         port,
@@ -113,7 +114,10 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
                         (Met::Ephemeral, format!("keep it out of the kernel's range: `sysctl {keep}`"))
                     }
                     PortKind::Listening => {
-                        let fix = format!("stop {}, or change the port; nothing is wrong if it is `{unit}` itself", row.owner);
+                        let fix = format!(
+                            "stop {}, or change the port; nothing is wrong if it is `{unit}` itself",
+                            row.owner
+                        );
                         (Met::Listening(row.owner.clone()), fix)
                     }
                 };
@@ -156,7 +160,9 @@ fn in_conflict(plan: &Plan, one: &str, other: &str) -> bool {
 
 /// What would move a claim, and where there is room for it.
 fn fix(claim: &PortClaim, on: &str, port: u16, claims: &[Owned<'_>], rows: &[PortRow]) -> String {
-    let theirs = claims.iter().filter(|(_, other)| !std::ptr::eq(*other, claim) && other.on.iter().any(|place| place == on));
+    let theirs = claims
+        .iter()
+        .filter(|(_, other)| !std::ptr::eq(*other, claim) && other.on.iter().any(|place| place == on));
     let taken = theirs.flat_map(|(_, other)| &other.ranges);
     let reserved = rows.iter().filter(|row| row.on == on && row.kind == PortKind::Reserve);
     let taken: Vec<(u16, u16)> = taken.chain(reserved.flat_map(|row| &row.ranges)).copied().collect();
@@ -206,7 +212,9 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
 fn ranges(facts: &Facts, fact: &str) -> Vec<(u16, u16)> {
     let text = facts.get([], fact).and_then(|fact| fact.value.text().map(|text| text.clone()));
     let parsed = text.and_then(|text| PortRange::parse(&text).ok());
-    parsed.map_or_else(Vec::new, |range| range.ranges().iter().map(|range| (*range.start(), *range.end())).collect())
+    parsed.map_or_else(Vec::new, |range| {
+        range.ranges().iter().map(|range| (*range.start(), *range.end())).collect()
+    })
 }
 
 /// Ranges less other ranges.

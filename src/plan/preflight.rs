@@ -134,7 +134,9 @@ impl Asker<'_> {
             }
             Preflight::Nofile(count) => self.nofile(*count),
             Preflight::Disk(path, bytes) => match self.look.space(path) {
-                None => not_asked(self.unit, "disk", format!("{} at {}", size::words(*bytes), path.display())),
+                None => {
+                    not_asked(self.unit, "disk", format!("{} at {}", size::words(*bytes), path.display()))
+                }
                 free => Need {
                     need: format!("{} at {}", size::words(*bytes), path.display()),
                     ..self.bytes("disk", *bytes, free, 0, "free some, or use another place")
@@ -163,7 +165,14 @@ impl Asker<'_> {
             Some(_) => Verdict::Short,
         };
         let fix = if verdict == Verdict::Short { fix.to_owned() } else { String::new() };
-        Need { unit: self.unit.to_owned(), what: what.to_owned(), need: size::words(bytes), have, verdict, fix }
+        Need {
+            unit: self.unit.to_owned(),
+            what: what.to_owned(),
+            need: size::words(bytes),
+            have,
+            verdict,
+            fix,
+        }
     }
 
     /// The soft limit counts: hardly a program raises it itself.
@@ -183,7 +192,9 @@ impl Asker<'_> {
             Some(own) => Some(own.unwrap_or(u64::MAX)),
             None => limit(self.facts, "nofile"),
         };
-        let fix = format!("set `[rlimits] nofile = {count}` in the unit, or start tenon with a higher limit (`ulimit -n`, `LimitNOFILE=`)");
+        let fix = format!(
+            "set `[rlimits] nofile = {count}` in the unit, or start tenon with a higher limit (`ulimit -n`, `LimitNOFILE=`)"
+        );
         let words = |count: u64| if count == u64::MAX { "infinity".to_owned() } else { count.to_string() };
         let need = self.bytes("nofile", count, have, 0, &fix);
         Need { need: count.to_string(), have: have.map_or_else(|| need.have.clone(), words), ..need }
@@ -195,14 +206,16 @@ impl Asker<'_> {
         let have = free.zip(each).map(|(free, each)| free.saturating_mul(each));
         let more = each.filter(|each| *each > 0).map(|each| bytes.saturating_add(claimed).div_ceil(each));
         let fix = match more {
-            Some(pages) => format!("reserve huge pages: `sysctl vm.nr_hugepages={pages}` before anything takes the memory"),
+            Some(pages) => format!(
+                "reserve huge pages: `sysctl vm.nr_hugepages={pages}` before anything takes the memory"
+            ),
             None => "reserve huge pages (`vm.nr_hugepages`)".to_owned(),
         };
         let mut need = self.bytes("hugepages", bytes, have, claimed, &fix);
         if let (Some(each), Some(nodes)) = (each, nodes(self.facts)) {
-            let words = nodes.iter().map(|(node, free)| {
-                format!("node {node}: {}", size::words(free.saturating_mul(each)))
-            });
+            let words = nodes
+                .iter()
+                .map(|(node, free)| format!("node {node}: {}", size::words(free.saturating_mul(each))));
             need.have = format!("{}; {}", need.have, words.collect::<Vec<_>>().join(", "));
         }
         need

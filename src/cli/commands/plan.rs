@@ -55,7 +55,8 @@ fn ports(context: &Context, planned: &Planned) -> String {
     let rows = port_plan(&planned.plan, planned.resolved.facts.as_ref());
     let sources = &planned.resolved.sources;
     if context.output.is_json() {
-        return serde_json::to_string_pretty(&view::ports_json(&planned.plan, &rows, sources)).unwrap_or_default();
+        return serde_json::to_string_pretty(&view::ports_json(&planned.plan, &rows, sources))
+            .unwrap_or_default();
     }
     view::ports(&planned.plan, &rows, sources)
 }

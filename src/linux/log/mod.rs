@@ -234,7 +234,8 @@ impl UnitLog {
                     read.matched = true;
                 }
             }
-            read.signs.extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
+            read.signs
+                .extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
             if self.console {
                 console.line(&self.name, &line);
             }

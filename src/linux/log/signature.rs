@@ -46,7 +46,8 @@ impl Signatures {
             return Vec::new();
         }
         let line = beginning(line);
-        let plain = self.plain.iter().filter(|(_, text)| line.contains(text.as_str())).map(|(number, _)| *number);
+        let plain =
+            self.plain.iter().filter(|(_, text)| line.contains(text.as_str())).map(|(number, _)| *number);
         let mut found: Vec<usize> = plain.collect();
         if self.any.as_ref().is_none_or(|any| any.is_match(line)) {
             found.extend(

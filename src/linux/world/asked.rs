@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
-    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo, Sign, Ticket,
+    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo, Sign,
+    Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;

@@ -93,14 +93,15 @@ impl World {
     /// What running units have asked for in memory and not taken yet: nobody else may count on it.
     fn claimed_by_others(&self, id: UnitId) -> u64 {
         let others = self.units.iter().zip(&self.plan.exec).enumerate();
-        let running = others.filter(|(number, _)| *number != id.0 as usize).filter_map(|(_, (unit, exec))| {
-            let pid = unit.current.as_ref()?.pid;
-            let asked = exec.preflight.iter().filter_map(|asked| match asked {
-                Preflight::Memory(bytes) => Some(*bytes),
-                _ => None,
+        let running =
+            others.filter(|(number, _)| *number != id.0 as usize).filter_map(|(_, (unit, exec))| {
+                let pid = unit.current.as_ref()?.pid;
+                let asked = exec.preflight.iter().filter_map(|asked| match asked {
+                    Preflight::Memory(bytes) => Some(*bytes),
+                    _ => None,
+                });
+                Some(asked.sum::<u64>().saturating_sub(preflight::resident(pid)))
             });
-            Some(asked.sum::<u64>().saturating_sub(preflight::resident(pid)))
-        });
         running.fold(0, u64::saturating_add)
     }
 

@@ -98,7 +98,8 @@ fn unit_changes(old: &Value, new: &Value) -> Vec<Change> {
     named(&mut out, "port", &old["ports"], &new["ports"], "ports");
     plain(&mut out, "devices", &old["devices"], &new["devices"]);
     plain(&mut out, "directory", &old["directory"], &new["directory"]);
-    let edges = |unit: &Value| -> Value { unit["edges"].as_array().into_iter().flatten().map(edge).collect() };
+    let edges =
+        |unit: &Value| -> Value { unit["edges"].as_array().into_iter().flatten().map(edge).collect() };
     plain(&mut out, "order", &edges(old), &edges(new));
     for part in ["main", "holds_data", "preflight", "ready", "health", "stop", "signatures"] {
         plain(&mut out, part, &old[part], &new[part]);
@@ -127,7 +128,10 @@ fn plain(out: &mut Vec<Change>, what: &str, old: &Value, new: &Value) {
     // An older runner may not tell it.
     let absent = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
     if old != new && !(absent(old) && absent(new)) {
-        out.push(Change { words: format!("{what}: {} → {}", words(old), words(new)), because: String::new() });
+        out.push(Change {
+            words: format!("{what}: {} → {}", words(old), words(new)),
+            because: String::new(),
+        });
     }
 }
 
@@ -235,7 +239,10 @@ fn files(out: &mut Vec<Change>, old: &Value, new: &Value) {
     for file in items(new) {
         let name = file["name"].as_str().unwrap_or_default();
         let Some(known) = find(old, &file["name"]) else {
-            out.push(Change { words: format!("file {name} added: {}", words(&file["path"])), because: String::new() });
+            out.push(Change {
+                words: format!("file {name} added: {}", words(&file["path"])),
+                because: String::new(),
+            });
             continue;
         };
         plain(out, &format!("file {name} path"), &known["path"], &file["path"]);
@@ -248,7 +255,10 @@ fn files(out: &mut Vec<Change>, old: &Value, new: &Value) {
     }
     for file in items(old).iter().filter(|file| find(new, &file["name"]).is_none()) {
         let name = file["name"].as_str().unwrap_or_default();
-        out.push(Change { words: format!("file {name} removed: {}", words(&file["path"])), because: String::new() });
+        out.push(Change {
+            words: format!("file {name} removed: {}", words(&file["path"])),
+            because: String::new(),
+        });
     }
 }
 
@@ -288,10 +298,16 @@ mod tests {
 
     #[test]
     fn ports_and_data() {
-        let unit = |ports: &str| json!({ "name": "u", "holds_data": true, "ports": [
-            { "name": "p", "ports": ports, "on": ["host"], "place": "b.toml:1" }
-        ]});
-        check(&unit("80"), &unit("81"), "u changed (holds data)\n  port p: 80 on host → 81 on host\n      b.toml:1\n");
+        let unit = |ports: &str| {
+            json!({ "name": "u", "holds_data": true, "ports": [
+                { "name": "p", "ports": ports, "on": ["host"], "place": "b.toml:1" }
+            ]})
+        };
+        check(
+            &unit("80"),
+            &unit("81"),
+            "u changed (holds data)\n  port p: 80 on host → 81 on host\n      b.toml:1\n",
+        );
     }
 
     #[test]
