@@ -111,7 +111,6 @@ codes! {
     EnvFile = "env-file": "An `env_file` is not there, cannot be read, or has a line that is not `NAME=value`.",
     RuleMissing = "rule-missing": "An environment rule has no value to work with. `missing` says what that means: an error, one warning, or nothing.",
     NotJson = "not-json": "A rule merges keys into a variable whose text is not a JSON object. The text is dropped and shown.",
-    CommandWords = "command-words": "A command is written as one string that only a shell could read. Nothing here is a shell: write a list, or call one.",
     Requirement = "requirement": "A `[require.NAME]` of a unit, settings unit or profile does not hold over the final values.",
     PortClash = "port-clash": "Two things of one plan would listen on the same port in the same place.",
     PortReserved = "port-reserved": "A unit would listen on a port that the profile knows to be somebody else's.",

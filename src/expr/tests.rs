@@ -14,7 +14,7 @@ impl Scope for World {
             "env" => Some(Value::Handle(Handle(0))),
             "param" => Some(Value::Handle(Handle(1))),
             "fact" => Some(Value::Handle(Handle(2))),
-            "mooncake" => Some(Value::Handle(Handle(3))),
+            "shared" => Some(Value::Handle(Handle(3))),
             "unit" => Some(Value::Handle(Handle(4))),
             _ => None,
         }
@@ -72,7 +72,7 @@ impl Names for World {
         let known: &[&str] = match root {
             "param" => &["port", "http-port", "ratio", "mode", "on", "broken", "sizes", "half", "absent"],
             "fact" => &["npu", "ips", "cann", "hdk", "net", "dark", "absent"],
-            "mooncake" => &["size", "protocol"],
+            "shared" => &["size", "protocol"],
             "unit" => &["name", "instance", "index", "labels", "devices", "param"],
             _ => return Ok(()),
         };
@@ -84,7 +84,7 @@ impl Names for World {
     }
 
     fn roots(&self) -> Vec<String> {
-        ["env", "param", "fact", "mooncake", "unit"].map(str::to_owned).to_vec()
+        ["env", "param", "fact", "shared", "unit"].map(str::to_owned).to_vec()
     }
 }
 

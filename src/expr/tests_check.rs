@@ -33,10 +33,10 @@ fn check_help(source: &str, expected: &str) {
 #[test]
 fn what_is_right_has_no_problems() {
     for source in [
-        "param.mode == 'standalone' and mooncake.size is defined",
+        "param.mode == 'standalone' and shared.size is defined",
         "env.ANYTHING | nonempty | default('1') | bool",
         "first(env.A, env.B, fact.net.address)",
-        "script('ascend_context.py')",
+        "script('context.py')",
         "fact.npu[param.port:] | chunk(param.port) | item(unit.index)",
         "not (env.F | default('0') == '1' and env.G is defined)",
         "max(env.C | default(3000) | int, env.T | default(3000) | int)",
@@ -58,11 +58,11 @@ fn unknown_names() {
     check("param.mode == standalone", &["unknown name `standalone` @ standalone -> 'standalone'"]);
     check("nowhere.x", &["unknown name `nowhere` @ nowhere"]);
     check_help("param.prot", "did you mean `param.port`?");
-    check_help("mooncake.zzz", "`mooncake` has `protocol`, `size`");
-    check_help("nowhere.x", "names here are `env`, `fact`, `mooncake`, `param`, `unit`");
+    check_help("shared.zzz", "`shared` has `protocol`, `size`");
+    check_help("nowhere.x", "names here are `env`, `fact`, `param`, `shared`, `unit`");
     check_help(
         "standalone",
-        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `mooncake`, `param`, `unit`",
+        "text needs quotes: `'standalone'`; names here are `env`, `fact`, `param`, `shared`, `unit`",
     );
 }
 

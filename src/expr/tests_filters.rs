@@ -87,8 +87,8 @@ fn filters_of_numbers_and_words() {
         ("env.TWO | bool", "! `2` is not one of 1/0, true/false, yes/no, on/off @ env.TWO | bool"),
         ("env.EMPTY | bool", "! `` is not one of 1/0, true/false, yes/no, on/off @ env.EMPTY | bool"),
         ("env.EMPTY | nonempty | default('1') | bool", "true"),
-        ("mooncake.size | bytes", "107374182400"),
-        ("mooncake.size | bytes % 1073741824 == 0", "true"),
+        ("shared.size | bytes", "107374182400"),
+        ("shared.size | bytes % 1073741824 == 0", "true"),
         ("1024 | bytes", "1024"),
         ("-1 | bytes", "! `-1` is negative, and a size is not @ -1 | bytes"),
         (

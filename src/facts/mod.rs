@@ -26,8 +26,8 @@ pub use texts::Texts;
 pub struct Fact {
     /// [`Value::Nothing`] if no source answered.
     pub value: Value,
-    /// Where it is from: `/etc/hccn.conf`, `env ASCEND_RT_VISIBLE_DEVICES`, `saved`, `no source answered`,
-    /// `not asked (npu-smi info)`.
+    /// Where it is from: `/etc/cards.conf`, `env VISIBLE_DEVICES`, `saved`, `no source answered`,
+    /// `not asked (card-tool info)`.
     pub source: String,
     /// A program would have to be run to know it, and the caller did not allow that.
     pub not_asked: bool,
@@ -43,10 +43,43 @@ pub struct Facts {
     declared: IndexMap<String, IndexMap<String, Fact>>,
 }
 
+/// A TCP port somebody listens on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// The port.
+    pub port: u16,
+    /// The local address; `0.0.0.0` or `::` = every one.
+    pub address: String,
+    /// Which process, where the caller may see it.
+    pub pid: Option<u32>,
+    /// The name of its program.
+    pub program: Option<String>,
+}
+
+impl Listener {
+    fn from_value(value: &Value) -> Option<Self> {
+        let Value::Map(entry) = value else { return None };
+        let text = |key: &str| match entry.get(key) {
+            Some(Value::Str(text)) => Some(text.to_string()),
+            _ => None,
+        };
+        let number = |key: &str| match entry.get(key) {
+            Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        };
+        Some(Self {
+            port: u16::try_from(number("port")?).ok()?,
+            address: text("address")?,
+            pid: number("pid").and_then(|pid| u32::try_from(pid).ok()),
+            program: text("program"),
+        })
+    }
+}
+
 /// A `[fact.NAME]` table, decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// Which file declares it: `profile a2`, `unit mooncake`.
+    /// Which file declares it: `profile big`, `unit pool`.
     pub owner: String,
     /// Its name.
     pub name: String,
@@ -183,6 +216,14 @@ impl Facts {
         self.declared.iter().flat_map(|(owner, facts)| {
             facts.iter().map(move |(name, fact)| (owner.as_str(), name.as_str(), fact))
         })
+    }
+
+    /// The TCP ports somebody listens on (`fact.listening`).
+    pub fn listeners(&self) -> Vec<Listener> {
+        let Some(Value::List(entries)) = self.plain.get("listening").map(|fact| &fact.value) else {
+            return Vec::new();
+        };
+        entries.iter().filter_map(Listener::from_value).collect()
     }
 
     /// Fills the facts that were not asked with the answers of a saved file.

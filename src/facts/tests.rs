@@ -118,10 +118,10 @@ fn lists_are_split_sorted_and_renumbered() {
 fn a_map_is_made_of_two_groups() {
     let from = FactSource {
         matching: Some(r"(?m)^(?:IPv6)?address_(\d+)=(\S+)".into()),
-        ..source(Looked::File("/etc/hccn.conf".into()))
+        ..source(Looked::File("/etc/cards.conf".into()))
     };
-    let file = machine(&[("/etc/hccn.conf", "address_1=10.0.0.2\nnetmask_1=x\naddress_0=10.0.0.1\n")], &[]);
-    check(&file, declare(FactKind::Map, vec![from]), r#"{"1":"10.0.0.2","0":"10.0.0.1"}"#, "/etc/hccn.conf");
+    let file = machine(&[("/etc/cards.conf", "address_1=10.0.0.2\nnetmask_1=x\naddress_0=10.0.0.1\n")], &[]);
+    check(&file, declare(FactKind::Map, vec![from]), r#"{"1":"10.0.0.2","0":"10.0.0.1"}"#, "/etc/cards.conf");
 }
 
 #[test]
@@ -220,12 +220,15 @@ fn listening_ports_name_their_owner() {
    1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1
    2: 0100007F:9999 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 333 1
 ";
-    let mut machine = machine(&[("/proc/net/tcp", tcp), ("/proc/42/comm", "mooncake\n")], &[]);
+    let mut machine = machine(&[("/proc/net/tcp", tcp), ("/proc/42/comm", "keeper\n")], &[]);
     machine.sockets = HashMap::from([(222, 42), (333, 43)]);
+    let owner =
+        Listener { port: 8080, address: "0.0.0.0".into(), pid: Some(42), program: Some("keeper".into()) };
+    assert_eq!(Facts::gather(&machine, &[]).listeners()[0], owner);
     builtin(
         &machine,
         "listening",
-        r#"[{"port":8080,"address":"0.0.0.0","pid":42,"program":"mooncake"},{"port":8801,"address":"127.0.0.1"}]"#,
+        r#"[{"port":8080,"address":"0.0.0.0","pid":42,"program":"keeper"},{"port":8801,"address":"127.0.0.1"}]"#,
     );
 }
 

@@ -1,6 +1,6 @@
 //! The runner's clocks: one that never goes back, for decisions; the wall clock, for people only.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -38,7 +38,7 @@ fn boot_time() -> Duration {
 
 /// Seconds since 1970, for people.
 pub fn wall() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default()
 }
 
 /// `2026-01-31T12:00:00.123Z`.

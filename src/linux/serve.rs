@@ -42,6 +42,8 @@ pub struct Server {
     group: Option<Gid>,
     clients: BTreeMap<u32, Client>,
     next: u32,
+    /// There were no descriptors left for another client: nobody is let in until something has changed.
+    paused: bool,
 }
 
 impl Server {
@@ -72,7 +74,20 @@ impl Server {
     pub fn accept(&mut self, poller: &Poller) {
         let Some((listener, _)) = &self.listener else { return };
         // One a turn: the rest stay readable.
-        let Ok((stream, _)) = listener.accept() else { return };
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // The knocking would go on and on, and wake the runner each time.
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+                ) {
+                    poller.remove(listener);
+                    self.paused = true;
+                }
+                return;
+            }
+        };
         if self.clients.len() >= CLIENTS_MAX || stream.set_nonblocking(true).is_err() {
             return;
         }
@@ -109,8 +124,19 @@ impl Server {
         self.write(id, &world.poller);
     }
 
+    fn resume(&mut self, poller: &Poller) {
+        if let Some((listener, _)) = &self.listener
+            && std::mem::take(&mut self.paused)
+        {
+            self.paused = poller.add(listener, Token::Listener, Interest::Read).is_err();
+        }
+    }
+
     /// Tells everybody who wants to hear it.
-    pub fn tell(&mut self, news: &News, runner: &mut dyn Runner) {
+    pub fn tell(&mut self, news: &News, world: &mut World) {
+        // Something has changed: descriptors may be free again.
+        self.resume(&world.poller);
+        let runner: &mut dyn Runner = world;
         for client in self.clients.values_mut() {
             match news {
                 News::Event(event) => client.session.unit_changed(event, runner),
@@ -155,6 +181,8 @@ impl Server {
     fn drop_client(&mut self, id: u32, poller: &Poller) {
         if let Some(client) = self.clients.remove(&id) {
             poller.remove(&client.stream);
+            drop(client);
+            self.resume(poller);
         }
     }
 

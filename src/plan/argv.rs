@@ -5,7 +5,7 @@
 use super::env::layers::origin;
 use super::exec::Step;
 use super::render::{self, Cx, Out, Rendered};
-use super::{Origin, OriginLayer, Traced, select, words};
+use super::{Origin, OriginLayer, Traced, select};
 use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Level};
@@ -194,26 +194,19 @@ fn lost(node: &Node) -> Origin {
     Origin { value, span: Some(node.span), ..origin(OriginLayer::Tree(node.layer), "set") }
 }
 
+/// A command written as one string. What is wrong with it was said when its file was read.
 fn string_part(cx: &Cx<'_>, node: &Node, text: &str) -> Vec<Argument> {
-    let words = match words::split(text) {
-        Ok(words) => words,
-        Err(bad) => {
-            let span = sub_span(node, bad.range, cx.sources);
-            let mut diagnostic = Diagnostic::error(Code::CommandWords, bad.message).at(span, "");
-            if let Some(help) = bad.help {
-                diagnostic = diagnostic.with_help(help);
-            }
-            cx.report(diagnostic);
-            return Vec::new();
-        }
-    };
     let mut arguments = Vec::new();
-    for word in words {
-        // A word is a string of its own; its place is that of the word in the string.
-        let span = sub_span(node, word.range, cx.sources);
-        let element = Node { item: Item::Str(word.text), span, layer: node.layer, losers: Vec::new() };
+    let mut at = 0;
+    for word in crate::config::command::split(text).unwrap_or_default() {
+        // A word is a string of its own; its place is that of the word, where quotes do not cut it up.
+        let found =
+            text.get(at..).and_then(|rest| rest.find(&word)).map(|start| at + start..at + start + word.len());
+        let span = found.clone().map_or(node.span, |range| sub_span(node, range, cx.sources));
+        at = found.map_or(at, |range| range.end);
+        let element = Node { item: Item::Str(word), span, layer: node.layer, losers: Vec::new() };
         let rendered = render::elements(cx, std::slice::from_ref(&element));
-        arguments.extend(rendered.into_iter().filter_map(|rendered| argument(cx, &rendered)));
+        arguments.extend(rendered.iter().filter_map(|rendered| argument(cx, rendered)));
     }
     arguments
 }

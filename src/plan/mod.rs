@@ -28,7 +28,6 @@ mod stop;
 #[cfg(test)]
 mod tests;
 pub mod view;
-mod words;
 
 pub use build::build;
 pub use env::state::secret_name as is_secret_name;

@@ -4,7 +4,7 @@
 //! as not given too.
 
 use super::render::{Cx, Out, Rendered};
-use super::words;
+use crate::config::command;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Value, duration, size};
 use indexmap::IndexMap;
@@ -178,9 +178,9 @@ impl<'a> Reader<'a> {
     pub fn command(&self, key: &str) -> Option<Vec<String>> {
         let value = self.get(key)?;
         let argv = match &value.item {
-            Out::Str(text) => match words::split(text) {
-                Ok(words) => words.into_iter().map(|word| word.text).collect(),
-                Err(bad) => return self.refuse(key, value, &bad.message),
+            Out::Str(text) => match command::split(text) {
+                Ok(words) => words,
+                Err(_) => return self.refuse(key, value, "not a command without a shell: write a list"),
             },
             _ => self.texts(key)?,
         };

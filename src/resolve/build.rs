@@ -115,6 +115,7 @@ pub fn resolve_prepared(
     connect::connect(&world, &known, &mut planned, &mut diagnostics);
     graph.requires = requires::requires(&world, &known, &planned);
     reads::missing(&world, &known, &planned, &graph.requires, &mut diagnostics);
+    graph.asks_environment = reads::environment(&world, &planned);
     graph.order = super::order::order(&known, &mut planned, &mut diagnostics);
     evaluate_rest(&world, &known, &planned, chosen.as_ref());
     graph.profile = chosen.map(|(file, because)| profile_of(&world, file, because));

@@ -121,6 +121,9 @@ pub struct UnitGraph {
     pub requires: Vec<Require>,
     /// What was asked to run: entries of `run` that are skipped as a whole, and why.
     pub not_run: Vec<(String, String)>,
+    /// Variables that expressions of this plan ask the runner's environment for and no file sets, each with the first
+    /// place: what `check` notes.
+    pub asks_environment: Vec<(String, Span)>,
     /// Everything expressions can see.
     world: world::World,
 }
@@ -255,7 +258,7 @@ pub struct Edge {
     pub keep_on_stop: bool,
     /// Where it is written.
     pub span: Span,
-    /// The words it is written as: `after label:engine`, `needs pool-master (provided by mooncake-master)`.
+    /// The words it is written as: `after label:engine`, `needs pool (provided by master)`.
     pub words: String,
 }
 

@@ -44,9 +44,8 @@ impl FileNames<'_> {
 impl Names for FileNames<'_> {
     fn root(&self, name: &str) -> bool {
         match (name, self.place) {
-            ("env", _) => true,
+            ("env", _) | ("param" | "fact" | "node" | "dirs", Place::Unit | Place::File) => true,
             (_, Place::Fact) => false,
-            ("param" | "fact" | "node" | "dirs", Place::Unit | Place::File) => true,
             ("unit" | "file" | "data", place) => place == Place::Unit,
             (settings, Place::Unit | Place::File) => self.uses().any(|(known, _)| known == settings),
         }

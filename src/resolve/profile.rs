@@ -53,27 +53,27 @@ fn key_span(file: &super::world::File, key: &str) -> Option<Span> {
 
 fn by_name(
     world: &World,
-    word: &str,
+    wanted: &str,
     place: Option<Span>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<FileId> {
-    if let Some((file, _)) = profiles(world).find(|(_, file)| *file.name == *word) {
+    if let Some((file, _)) = profiles(world).find(|(_, file)| *file.name == *wanted) {
         return Some(file);
     }
     let aliases: Vec<(FileId, &super::world::File)> = profiles(world)
-        .filter(|(_, file)| strings(&file.tree, "aliases").iter().any(|alias| alias == word))
+        .filter(|(_, file)| strings(&file.tree, "aliases").iter().any(|alias| alias == wanted))
         .collect();
     match aliases.as_slice() {
         [(file, _)] => Some(*file),
         [] => {
-            let message = format!("there is no profile `{word}`");
+            let message = format!("there is no profile `{wanted}`");
             let diagnostic = placed(Diagnostic::error(Code::UnknownProfile, message), place);
             let known: Vec<String> = profiles(world)
                 .flat_map(|(_, file)| {
                     std::iter::once(file.name.to_string()).chain(strings(&file.tree, "aliases"))
                 })
                 .collect();
-            diagnostics.push(match (nearest(word, known.iter().map(String::as_str)), place) {
+            diagnostics.push(match (nearest(wanted, known.iter().map(String::as_str)), place) {
                 (Some(near), Some(span)) => {
                     diagnostic.with_patch(format!("did you mean `{near}`?"), span, format!("\"{near}\""))
                 }
@@ -83,7 +83,7 @@ fn by_name(
             None
         }
         several => {
-            let message = format!("`{word}` is an alias of more than one profile");
+            let message = format!("`{wanted}` is an alias of more than one profile");
             let mut diagnostic = placed(Diagnostic::error(Code::AmbiguousProfile, message), place);
             for (_, file) in several {
                 if let Some(span) = key_span(file, "aliases") {

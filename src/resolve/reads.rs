@@ -10,9 +10,11 @@ use super::sites::{Frame, Site, SiteKind, concerns, sites};
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Owner, Require};
+use crate::config::text::sub_span;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Each, Expr, Locals, Scope, Template, Value};
 use crate::plan::policy::UnitName;
+use indexmap::IndexMap;
 
 /// The most elements of one repetition that are looked at.
 const MAX_TURNS: usize = 256;
@@ -66,6 +68,38 @@ pub(super) fn missing(
     for ((file, name), readers) in world.wanted() {
         diagnostics.extend(no_value(world, file, &name, &readers));
     }
+}
+
+/// Variables that the plan asks the runner's environment for and no file sets, each with the first place that does:
+/// what `check` cannot know.
+pub(super) fn environment(world: &World, selection: &Selection) -> Vec<(String, Span)> {
+    let planned = selection.planned.keys().copied().filter(|file| selection.runs(*file));
+    let mut files: Vec<FileId> = planned.chain(world.profile).collect();
+    for file in files.clone() {
+        let uses = world.files.get(file).into_iter().flat_map(|file| &file.uses);
+        files.extend(uses.map(|(_, settings)| *settings));
+    }
+    let mut found: IndexMap<String, Span> = IndexMap::new();
+    for file in files.into_iter().filter_map(|file| world.files.get(file)) {
+        let profile = file.owner == Owner::Profile;
+        for site in sites(&file.tree, profile).iter().filter(|site| site.section != "role") {
+            let text = site.node.as_str().unwrap_or("");
+            let reads = match site.kind {
+                SiteKind::Template => Template::parse(text).map(|template| template.reads()),
+                SiteKind::Expression if site.each => Each::parse(text).map(|each| each.list.reads()),
+                SiteKind::Expression => Expr::parse(text).map(|expr| expr.reads()),
+            };
+            for read in reads.into_iter().flatten().filter(|read| read.root == "env") {
+                let set = world.node_env.contains_key(&read.member)
+                    || file.tree.get("env").and_then(|env| env.get(&read.member)).is_some();
+                if !set {
+                    let span = sub_span(site.node, read.range, &world.sources);
+                    found.entry(read.member).or_insert(span);
+                }
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 fn applies(site: &Site<'_>, name: &str, labels: &[String]) -> bool {

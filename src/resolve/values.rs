@@ -45,6 +45,7 @@ pub fn expression(node: &Node, scope: &dyn Scope, sources: &SourceMap) -> Result
     Expr::parse(text).and_then(|expr| expr.eval(scope)).map_err(|problem| at(node, &problem, sources))
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "the error side of results, which must stay small")]
 fn at(node: &Node, found: &Problem, sources: &SourceMap) -> Box<Diagnostic> {
     Box::new(problem(node, found, sources))
 }

@@ -36,7 +36,13 @@ impl Supervisor {
             Life::Waiting(Waiting::ForOthers { since, .. }) => *since,
             _ => now,
         };
-        for edge in self.graph.edges(unit).iter().filter(|edge| edge.orders_start) {
+        for edge in self.graph.edges(unit) {
+            if !edge.orders_start {
+                if edge.kind == EdgeKind::Needs && !edge.keep_on_stop && self.has_fallen(edge.to) {
+                    blockers.push(Blocker { on: edge.to, edge: Some(edge.kind), give_up_at: None });
+                }
+                continue;
+            }
             let give_up_at = edge.timeout.map(|timeout| since + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
@@ -106,6 +112,36 @@ impl Supervisor {
         ended || unit.desired == Desired::Down || unit.state() == State::Skipped
     }
 
+    /// Whether a unit is down for good, or waits (now or after its back-off) for one that is. A need without an order
+    /// does not wait for it to come up, but does not come up beside its ruins either.
+    fn has_fallen(&self, id: UnitId) -> bool {
+        let mut seen = vec![id];
+        let mut next = 0;
+        while let Some(current) = seen.get(next).copied() {
+            let unit = self.unit_at(current);
+            match unit.life() {
+                Life::Skipped | Life::Group(_) => {}
+                Life::Finished if self.counts_as_up(current) => {}
+                Life::Failed | Life::Finished => return true,
+                _ if unit.desired == Desired::Down => return true,
+                Life::Waiting(_) | Life::Backoff { .. } | Life::Stopping(_) => {
+                    let needs = self.graph.edges(current).iter();
+                    let needs = needs.filter(|edge| edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
+                    let new: Vec<UnitId> =
+                        needs.map(|edge| edge.to).filter(|to| !seen.contains(to)).collect();
+                    seen.extend(new);
+                }
+                Life::Inactive
+                | Life::Preparing(_)
+                | Life::Starting(_)
+                | Life::Ready(_)
+                | Life::Unhealthy(_) => {}
+            }
+            next += 1;
+        }
+        false
+    }
+
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
     /// is not answering, or waits for such a one.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
@@ -127,20 +163,29 @@ impl Supervisor {
         }
     }
 
+    /// Whether a blocker will not go away by what it is doing now.
+    pub(super) fn is_stuck_on(&self, blocker: Blocker) -> bool {
+        match blocker.edge {
+            Some(EdgeKind::Needs) => self.is_stuck(blocker.on),
+            Some(EdgeKind::Wants | EdgeKind::After) => false,
+            None => self.is_wanted(blocker.on),
+        }
+    }
+
     /// The unit at the end of the chain of needs that keeps a waiting unit from starting, if that one is stuck.
     pub(super) fn stuck_root(&self, unit: UnitId, now: Time) -> Option<UnitId> {
         let mut seen = vec![unit];
         let mut next = 0;
         while let Some(waiting) = seen.get(next).copied() {
             for blocker in self.blockers(waiting, now) {
-                if blocker.edge != Some(EdgeKind::Needs) || seen.contains(&blocker.on) {
-                    continue;
-                }
-                let other = self.unit_at(blocker.on).life();
-                if !matches!(other, Life::Waiting(Waiting::ForOthers { .. })) && self.is_stuck(blocker.on) {
+                let waits =
+                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }));
+                if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }
-                seen.push(blocker.on);
+                if waits && blocker.edge == Some(EdgeKind::Needs) && !seen.contains(&blocker.on) {
+                    seen.push(blocker.on);
+                }
             }
             next += 1;
         }

@@ -101,8 +101,13 @@ impl Turn<'_> {
         }
         let parts = named.iter().map(|unit| self.machine.part(*unit, false)).collect();
         for unit in named {
+            // Nobody loses what is not there: a task that has succeeded stays so, a skipped unit was never up.
+            let at_rest = self.unit(unit).is_at_rest();
             self.wish(unit, Desired::Down);
             self.message(unit, Input::Stop(Cause::StopRequested));
+            if at_rest {
+                continue;
+            }
             self.topple(unit, if forced { Fall::Ordered } else { Fall::Stopped });
         }
         Ok((Desired::Down, parts))
@@ -114,7 +119,8 @@ impl Turn<'_> {
         self.machine.refuse_skipped(&named)?;
         if forced {
             let dependents = self.machine.graph.all_dependents(&named).into_iter();
-            named.extend(dependents.filter(|unit| !self.unit(*unit).is_at_rest()));
+            let kept = |unit: &UnitId| self.machine.is_wanted(*unit) && !self.unit(*unit).is_at_rest();
+            named.extend(dependents.filter(kept));
         } else {
             let reached: Vec<UnitId> = named.iter().filter(|unit| !units.contains(unit)).copied().collect();
             refuse(&self.machine.data_holders(reached))?;

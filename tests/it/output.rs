@@ -37,7 +37,7 @@ fn the_last_words_are_kept() {
         &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n[restart]\npolicy = \"never\"\n[log]\nto = [\"console\", \"file\"]\n"),
     );
     let mut runner = env.run();
-    runner.wait_said("last words [no newline]");
+    runner.wait_said("last words [no newline]").wait_said("SIGKILL");
     let lines = runner.lines("web");
     assert_eq!(lines.len(), 501);
     assert_eq!(lines[499], "line 499");

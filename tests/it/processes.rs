@@ -340,3 +340,36 @@ fn a_unit_inherits_no_descriptor_and_no_signal_state() {
     let expected = ["SigBlk", "SigIgn"].map(|name| format!("{name}:\t{zero}"));
     assert_eq!(runner.lines("signals"), expected);
 }
+
+#[test]
+fn as_pid_1_of_its_namespace() {
+    let env = TestEnv::new();
+    let script = "(sh -c 'sleep 0.2' &); echo up $PPID; sleep 0.5; exit 5";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_tenon")]);
+    let output = command.args(["run", "--", "sh", "-c", script]).env("HOME", env.path("")).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("unshare failed") {
+        // Not allowed here (an unprivileged container); the real thing is tested with OCI runtimes.
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "up 1\n", "{error}");
+    assert_eq!(output.status.code(), Some(5), "{error}");
+}
+
+#[test]
+fn a_shutdown_that_exceeds_its_budget_kills_and_says_so() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "run = [\"deaf\"]\nstop_budget = \"1s\"\n");
+    shell(
+        &env,
+        "deaf",
+        "trap '' TERM; echo up; while :; do sleep 60 & wait $!; done",
+        "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1m\"\n",
+    );
+    let mut runner = env.run();
+    runner.wait_state("deaf ready", 1);
+    let pid = runner.pid_of("deaf");
+    assert_eq!(runner.stop(), 75, "{}", runner.said());
+    assert!(!lives(pid));
+}

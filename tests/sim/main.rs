@@ -25,3 +25,15 @@ fn no_seed_breaks_a_law() {
     }
     assert_eq!(bad, 0);
 }
+
+/// `TENON_SIM_SHOW=seed cargo test --test sim show -- --nocapture` prints a whole life.
+#[test]
+fn show() {
+    let Some(seed) = std::env::var("TENON_SIM_SHOW").ok().and_then(|text| text.parse().ok()) else { return };
+    let scenario = generate(seed);
+    for unit in &scenario.plan.units {
+        println!("{unit:?}");
+    }
+    let report = run(&scenario, &mut Supervisor::new(seed));
+    println!("{}\n{}", report.log(), report.verdict());
+}

@@ -90,6 +90,16 @@ fn server(answer: &'static [u8]) -> u16 {
     port
 }
 
+/// A port that is taken, so that nobody else comes to listen there, but that nobody listens at.
+fn closed_port() -> (std::os::fd::OwnedFd, u16) {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
+    use std::os::fd::AsRawFd;
+    let taken = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(taken.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    let port = getsockname::<SockaddrIn>(taken.as_raw_fd()).unwrap().port();
+    (taken, port)
+}
+
 fn get(port: u16, expect: HttpExpect) -> Probe {
     Probe::Http { url: HttpUrl { host: "127.0.0.1".to_owned(), port, path: "/health".to_owned() }, expect }
 }
@@ -210,7 +220,7 @@ fn who_is_to_blame() {
         ask(&blame(port, Duration::from_millis(200)), &NOTHING),
         Verdict::Fail(format!("GET http://127.0.0.1:{port}/health: no answer within 200 ms"))
     );
-    drop(hung);
+    let (_taken, port) = closed_port();
     assert_eq!(
         ask(&blame(port, long), &NOTHING),
         Verdict::Fail(format!("GET http://127.0.0.1:{port}/health: connection refused"))

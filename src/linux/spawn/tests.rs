@@ -1,7 +1,11 @@
+//! What can be executed runs; for what cannot, the words name the object at fault.
+
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
+
+use nix::unistd::Pid;
 
 use super::*;
 
@@ -37,8 +41,6 @@ fn outcome(unit: &UnitExec, argv: &[&str]) -> Vec<Report> {
     nix::sys::wait::waitpid(Pid::from_raw(launched.pid), None).unwrap();
     all
 }
-
-use nix::unistd::Pid;
 
 fn check(unit: &UnitExec, argv: &[&str], expectation: &str) {
     let said = match outcome(unit, argv).pop() {

@@ -277,7 +277,7 @@ impl Rule<'_> {
             if let Some(dropped) = merged.dropped {
                 let shown = if env.borrow().is_secret(name) { "***".to_owned() } else { clip(&dropped) };
                 let message = format!("`{name}` held no JSON object and was dropped: `{shown}`");
-                let by = set_by(env, name);
+                let by = format!("where it was from: {}", whose(env, name));
                 cx.report(
                     Diagnostic::warning(Code::NotJson, message)
                         .at(node.span, format!("rule `{}` merges into it", self.name))
@@ -338,16 +338,19 @@ struct MergeEntries {
 
 /// `NAME is already set (by …)`.
 fn set_by(env: &LiveEnv, name: &str) -> String {
-    let state = env.borrow();
-    let by = match state.winner(name).map(|origin| &origin.layer) {
+    format!("`{name}` is already set ({})", whose(env, name))
+}
+
+/// Who gave a variable its value: `inherited`, `by rule …`.
+fn whose(env: &LiveEnv, name: &str) -> String {
+    match env.borrow().winner(name).map(|origin| &origin.layer) {
         Some(OriginLayer::Inherited) => "inherited".to_owned(),
         Some(OriginLayer::EnvFile { path, .. }) => format!("by {path}"),
         Some(OriginLayer::Tree(_)) => "by [env]".to_owned(),
         Some(OriginLayer::Rule { name, .. }) => format!("by rule `{name}`"),
         Some(OriginLayer::Bootstrap(name)) => format!("by bootstrap `{name}`"),
         None => "not known here".to_owned(),
-    };
-    format!("`{name}` is already set ({by})")
+    }
 }
 
 /// Enough of a text to recognise it.

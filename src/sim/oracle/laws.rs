@@ -61,7 +61,7 @@ impl Oracle {
         if self.get(unit).not_before.is_some_and(|at| now + ROUNDING < at) {
             self.find(Law::BackOff, Some(unit), "starts before its delay is over");
         }
-        if let Some(why) = self.waits_for(unit) {
+        if let Some(why) = self.waits_for(unit, false) {
             self.find(Law::InOrder, Some(unit), &format!("starts before {why}"));
         }
         let seen = self.get_mut(unit);
@@ -81,10 +81,17 @@ impl Oracle {
         };
     }
 
-    /// What the unit should be waiting for.
-    fn waits_for(&self, unit: UnitId) -> Option<String> {
+    /// What the unit should be waiting for; `lenient`: or may.
+    fn waits_for(&self, unit: UnitId, lenient: bool) -> Option<String> {
         let seen = self.get(unit);
-        for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.orders_start) {
+        for edge in &self.edges[unit.0 as usize] {
+            if !edge.orders_start {
+                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).adrift);
+                if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
+                    return Some("a unit that it needs is back".to_owned());
+                }
+                continue;
+            }
             let name = &self.plan.units[edge.to.0 as usize].name;
             let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
             let good = match edge.kind {
@@ -98,9 +105,7 @@ impl Oracle {
             }
         }
         let conflict = self.ids().find(|other| {
-            let mutual = self.plan.units[unit.0 as usize].conflicts.contains(other)
-                || self.plan.units[other.0 as usize].conflicts.contains(&unit);
-            mutual && *other != unit && (self.get(*other).is_live() || self.get(*other).preparing)
+            (self.get(*other).is_live() || self.get(*other).preparing) && self.are_in_conflict(unit, *other)
         });
         conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
     }
@@ -266,10 +271,10 @@ impl Oracle {
         if !expected.contains(&status) {
             self.find(Law::ExitStatus, None, &format!("exit status {status}, expected {expected:?}"));
         }
-        let tasks_only =
-            self.plan.units.iter().all(|unit| {
-                matches!(unit.kind, Kind::Task { .. } | Kind::Group { .. } | Kind::External { .. })
-            });
+        let tasks_only = self.plan.units.iter().all(|unit| match unit.kind {
+            Kind::Task { .. } | Kind::Group { .. } | Kind::External { .. } => true,
+            Kind::Service => unit.skipped.is_some(),
+        });
         let kept = self.ids().find(|unit| self.get(*unit).wanted && !tasks_only);
         if let (None, Some(kept)) = (self.shutdown_at, kept) {
             self.find(Law::CleanExit, Some(kept), "exit while it is wanted up");
@@ -299,7 +304,13 @@ impl Oracle {
             if seen.is_live() && stopped {
                 self.find(Law::Kept, Some(unit), "its stop does not come to an end");
             }
-            if seen.wanted && !active && !seen.never && !limited && due && self.waits_for(unit).is_none() {
+            if seen.wanted
+                && !active
+                && !seen.never
+                && !limited
+                && due
+                && self.waits_for(unit, true).is_none()
+            {
                 self.find(Law::Kept, Some(unit), "is wanted, may start, and does not");
             }
         }
