@@ -108,6 +108,8 @@ pub enum FactKind {
     List,
     /// First group = key, second = value, for every match.
     Map,
+    /// The whole text (or the first group of its match), which must be JSON.
+    Json,
 }
 
 /// One source of a fact.

@@ -15,7 +15,7 @@ use super::{
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Template, Value, duration};
-use crate::resolve::{Placement, Unit, UnitGraph, UnitKind};
+use crate::resolve::{Owner, Placement, Unit, UnitGraph, UnitKind};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -59,6 +59,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     }
     let mut plan = Plan {
         profile: graph.profile.as_ref().map(|profile| (profile.name.clone(), profile.because.clone())),
+        profile_info: profile_info(world, &diagnostics),
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
         reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
@@ -75,6 +76,15 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     diagnostics.borrow_mut().extend(stop::check(graph, &plan));
     plan.fingerprint = fingerprint::of(&plan);
     (plan, once(diagnostics.into_inner()))
+}
+
+/// What the profile says of itself: about no unit.
+fn profile_info(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<(String, String)> {
+    let Some(profile) = &world.graph.profile else { return Vec::new() };
+    let env = base_env(world);
+    let site = Site { world, owner: Owner::Profile, unit: None, env: &env };
+    let Some(scope) = site.scope() else { return Vec::new() };
+    settings::info(&Cx::new(&scope, &site, diagnostics), &profile.tree)
 }
 
 /// What `check` cannot know of the environment, a note for each variable.

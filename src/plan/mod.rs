@@ -52,6 +52,8 @@ pub struct Plan {
     pub about: Vec<About>,
     /// The profile and why it was chosen.
     pub profile: Option<(String, String)>,
+    /// Lines of the profile's `[info]`: name, value.
+    pub profile_info: Vec<(String, String)>,
     /// The role.
     pub role: Option<String>,
     /// What was asked to run and does not: name, why.

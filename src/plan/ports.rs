@@ -58,15 +58,16 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut
         }
         let span = claim.get("value").map_or(key, |value| value.span);
         turns(cx, claim, &mut |cx| {
-            let ranges = ranges(cx, claim.get("value"));
-            if !ranges.is_empty() {
+            let (ranges, on) = (ranges(cx, claim.get("value")), places(cx, claim));
+            // Ports of no place (no cards, for example) are no claim.
+            if !ranges.is_empty() && !on.is_empty() {
                 out.push(Claim {
                     unit: at,
                     name: unit.name.to_string(),
                     port: PortClaim {
                         name: name.to_owned(),
                         ranges,
-                        on: places(cx, claim),
+                        on,
                         span: Some(span),
                         knob: claim.get("value").and_then(|value| knob(cx, value, made)),
                     },
@@ -107,7 +108,13 @@ fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
         Item::Array(items) => render::elements(cx, items),
         _ => render::elements(cx, std::slice::from_ref(node)),
     };
-    items.iter().flat_map(|item| item_ranges(cx, item)).collect()
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for range in items.iter().flat_map(|item| item_ranges(cx, item)) {
+        if !ranges.contains(&range) {
+            ranges.push(range);
+        }
+    }
+    ranges
 }
 
 fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {

@@ -607,3 +607,31 @@ fn graphs() {
         "flowchart BT\n  u0[\"db\"]\n  u1[\"web\"]\n  u1 -->|needs spawned| u0\n"
     );
 }
+
+#[test]
+fn a_profile_says_on_the_first_line_what_it_has_chosen() {
+    let run = run(
+        "
+        --- units/u.toml
+        command = 'sleep 1'
+        --- profiles/p.toml
+        [param.way]
+        default = \"{{ 'new' if env.NEW is defined else 'old' }}\"
+        [info]
+        way = '{{ param.way }}, of two'",
+        &["profile=p", "env NEW=1"],
+    );
+    assert_eq!(run.said(), Vec::<String>::new());
+    let text = view::plan(&run.plan, &run.sources);
+    assert!(text.starts_with("profile p (--profile p), way: new, of two, no role, plan "), "{text}");
+    assert_eq!(view::json(&run.plan, &run.sources)["profile"]["info"]["way"], "new, of two");
+}
+
+#[test]
+fn ports_of_no_place_are_no_claim() {
+    let run = unit(
+        "command = 'sleep 1'\n[ports.card]\nvalue = 1\non = [{ each = 'd in unit.devices', use = ['npu{{ d }}'] }]",
+        &[],
+    );
+    assert_eq!(run.about("u").ports, Vec::new());
+}

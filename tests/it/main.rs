@@ -8,8 +8,10 @@
 )]
 
 mod before;
+mod byte_exact;
 mod client;
 mod control;
+mod device_context;
 mod env;
 mod foreground;
 mod help;

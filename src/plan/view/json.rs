@@ -28,7 +28,13 @@ pub fn json(plan: &Plan, sources: &SourceMap) -> Value {
         .collect();
     json!({
         "fingerprint": plan.fingerprint,
-        "profile": plan.profile.as_ref().map(|(name, why)| json!({"name": name, "because": why})),
+        "profile": plan.profile.as_ref().map(|(name, why)| json!({
+            "name": name,
+            "because": why,
+            "info": plan.profile_info.iter()
+                .map(|(name, value)| (name.clone(), mask(plan, value).into()))
+                .collect::<serde_json::Map<_, _>>(),
+        })),
         "role": plan.role,
         "units": units,
         "not_run": plan.not_run.iter().map(|(name, why)| json!({"name": name, "because": why})).collect::<Vec<_>>(),

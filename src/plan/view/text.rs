@@ -83,7 +83,11 @@ fn parts(plan: &Plan, at: usize) -> Option<(&UnitPolicy, &UnitExec, &About)> {
 
 fn head(plan: &Plan) -> String {
     let profile = match &plan.profile {
-        Some((name, why)) => format!("profile {name} ({why})"),
+        Some((name, why)) => {
+            let own =
+                plan.profile_info.iter().map(|(name, value)| format!(", {name}: {}", mask(plan, value)));
+            format!("profile {name} ({why}){}", own.collect::<String>())
+        }
         None => "no profile".to_owned(),
     };
     let role = plan.role.as_ref().map_or("no role".to_owned(), |role| format!("role {role}"));
