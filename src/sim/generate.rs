@@ -223,7 +223,7 @@ fn reverse_for_stops(plan: &mut PlanPolicy) {
 
 fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
     let task = matches!(policy.kind, Kind::Task { .. });
-    (0..1 + random.below(5)).map(|_| act(random, task)).collect()
+    (0..=random.below(5)).map(|_| act(random, task)).collect()
 }
 
 fn act(random: &mut Random, task: bool) -> Act {

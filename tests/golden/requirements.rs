@@ -618,7 +618,7 @@ fn r101_r102_what_is_wrong_with_a_given_table_is_said() {
     wrong(&|table| *table = json!({"version": "1.0"}), "lists no card");
     wrong(
         &|table| {
-            *table = json!({"version": "1.0", "server_count": "2", "server_list": [{"server_id": "a", "device": []}]})
+            *table = json!({"version": "1.0", "server_count": "2", "server_list": [{"server_id": "a", "device": []}]});
         },
         "server_count is 2",
     );
@@ -628,7 +628,7 @@ fn r101_r102_what_is_wrong_with_a_given_table_is_said() {
     );
     wrong(
         &|table| {
-            *table = json!({"version": "1.2", "server_count": "1", "server_list": [{"server_id": "a", "device": []}]})
+            *table = json!({"version": "1.2", "server_count": "1", "server_list": [{"server_id": "a", "device": []}]});
         },
         "needs super_pod_list",
     );
