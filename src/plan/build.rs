@@ -9,7 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings, stop,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings,
+    signatures, stop,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -208,7 +209,7 @@ fn full(
     let (mut policy, ready, health) =
         decode::policy(cx, unit, !command.argv.is_empty() || command.unknown, &unknown);
     policy.steps = command.steps.len() as u32;
-    let (preflight, compared) = settings::preflight(cx, tree, &unknown);
+    let preflight = settings::preflight(cx, tree, &unknown);
     let exec = UnitExec {
         argv: command.argv,
         env: env.borrow().variables(),
@@ -222,6 +223,7 @@ fn full(
         health,
         log: settings::log(cx, &unit.name, tree, world.inputs, &unknown),
         reload: settings::reload(cx, tree, &unknown),
+        signatures: signatures::signatures(cx, profile, tree, unit),
         unit_dir: Some(PathBuf::from(world.inputs.dirs.unit(&unit.name))),
     };
     let about = About {
@@ -236,7 +238,6 @@ fn full(
         files: files.into_iter().map(file_about).collect(),
         limits: settings::limits_about(cx, tree),
         devices: devices(cx, tree),
-        compared,
         rules_without_effect: without_effect,
         unknown: unknown.get() || command.unknown,
         ..About::default()

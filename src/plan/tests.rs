@@ -441,7 +441,7 @@ fn equal_ports_in_one_place_clash() {
         run1.said(),
         ["error units/a.toml:6: port 8080 on `host` is claimed twice: `http` of `a` and `rest` of `b`"]
     );
-    assert_eq!(run1.said[0].helps[0].message, "change `port` in `[set.a]`");
+    assert_eq!(run1.said[0].helps[0].message, "change `port` in `[set.a]`; `http` has room from 8091 on");
     assert_eq!(run(TWO_PORTS, &["set a.port=9000"]).said(), Vec::<String>::new());
     let elsewhere = TWO_PORTS.replace("value = '8000-8090'", "value = '8000-8090'\non = ['card{{ 1 }}']");
     assert_eq!(run(&elsewhere, &[]).said(), Vec::<String>::new());
@@ -456,6 +456,8 @@ fn reserved_ports_are_a_warning() {
         run(&files, &["set a.port=9001"]).said(),
         ["warning units/a.toml:6: port 9001 on `host` belongs to HAL, and `http` of `a` claims it"]
     );
+    let run = run(&files, &["set a.port=9001"]);
+    assert_eq!(run.said[0].helps[0].message, "change `port` in `[set.a]`; `http` has room from 9002 on");
 }
 
 #[test]

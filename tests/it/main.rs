@@ -16,6 +16,8 @@ mod env;
 mod foreground;
 mod help;
 mod output;
+mod ports;
 mod processes;
+mod profile;
 mod puppet;
 mod runner;
