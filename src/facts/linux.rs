@@ -151,9 +151,9 @@ fn hugepages(machine: &dyn Machine) -> Option<Value> {
     Some(Value::Map(std::sync::Arc::new(entries)))
 }
 
-/// The bit of CAP_IPC_LOCK in `CapEff`.
+/// The bit of `CAP_IPC_LOCK` in `CapEff`.
 const IPC_LOCK: u64 = 1 << 14;
-/// The bit of CAP_SYS_RESOURCE.
+/// The bit of `CAP_SYS_RESOURCE`.
 const SYS_RESOURCE: u64 = 1 << 24;
 
 /// The capabilities of this process.

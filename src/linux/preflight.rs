@@ -78,9 +78,9 @@ fn memlock(need: u64, exec: &UnitExec) -> Option<String> {
     })
 }
 
-/// The bit of CAP_IPC_LOCK in `CapEff`.
+/// The bit of `CAP_IPC_LOCK` in `CapEff`.
 const IPC_LOCK: u64 = 1 << 14;
-/// The bit of CAP_SYS_RESOURCE.
+/// The bit of `CAP_SYS_RESOURCE`.
 const SYS_RESOURCE: u64 = 1 << 24;
 
 /// Whether this process, and a child of the same user, has a capability.
