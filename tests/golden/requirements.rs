@@ -837,3 +837,47 @@ fn p53_proxies_never_reach_the_store() {
     let planned = store().env("http_proxy", "http://p:1").env("HTTPS_PROXY", "http://p:1").good();
     assert_eq!((planned.store().env("http_proxy"), planned.store().env("HTTPS_PROXY")), (None, None));
 }
+
+// ---- the page --------------------------------------------------------------------------------------------------------
+
+/// docs/requirements.md has a row for each number, and every test it names is there.
+#[test]
+fn the_page_has_a_row_for_each_number_and_names_tests_that_exist() {
+    let root = crate::node::root();
+    let page = std::fs::read_to_string(root.join("docs/requirements.md")).unwrap();
+    let rows: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
+    let wanted =
+        (1..=118).map(|number| number.to_string()).chain((1..=21).map(|number| format!("C{number}")));
+    for number in wanted {
+        assert_eq!(rows.iter().filter(|row| **row == number).count(), 1, "row {number}");
+    }
+    for named in page.split('`').skip(1).step_by(2).filter(|text| text.contains("::")) {
+        let (file, name) = named.rsplit_once("::").unwrap();
+        let file = match file {
+            "V" => "tests/golden/vectors.rs",
+            "R" => "tests/golden/requirements.rs",
+            "N" => "tests/golden/nodes.rs",
+            other => other,
+        };
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|_| panic!("no file {file}"));
+        assert!(text.contains(&format!("fn {name}(")), "{file} has no test {name}");
+    }
+}
+
+/// The node files of docs/kv-pool.md are right as they stand.
+#[test]
+fn r107_the_node_files_of_the_page_are_planned() {
+    let page = std::fs::read_to_string(crate::node::root().join("docs/kv-pool.md")).unwrap();
+    let blocks = page.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+    let nodes: Vec<&str> = blocks.filter(|block| block.starts_with("profile =")).collect();
+    assert_eq!(nodes.len(), 3);
+    for (text, roles) in
+        nodes.iter().zip([&["prefill", "decode"][..], &["prefill", "decode"], &["aggregated"]])
+    {
+        for role in roles {
+            let planned = Node::of(text).machine(A2).args(&["--role", role]).good();
+            assert!(planned.units().len() > 2, "{:?}", planned.units());
+        }
+    }
+}

@@ -66,7 +66,7 @@ fn what_is_missing_because_of_something_missing_is_told_once() {
         error[parameter-missing] units/pool.toml:2: `pool.host` has no value: what is written for it gives nothing, and `web` reads it
           units/pool.toml:3: gives nothing here
           units/web.toml:2: `web` reads it here
-          help: write `host = \"...\"` under `[set.pool]` in the node file",
+          help: write `host = …` under `[set.pool]` in the node file",
     );
 }
 
