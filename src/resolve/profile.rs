@@ -3,6 +3,7 @@
 use super::build::strings;
 use super::names::nearest;
 use super::scope::{EnvView, UnitScope};
+use super::sites::one_or_more;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Options, Owner};
@@ -100,31 +101,56 @@ fn names_of(world: &World) -> String {
     profiles(world).map(|(_, file)| file.name.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What `[detect] any` of a profile says of this machine.
+/// What `[detect]` of a profile says of this machine.
 enum Detected {
-    /// This condition holds.
+    /// It holds; this condition is the one to show.
     Yes(Node),
     No,
     /// Facts of the machine are not known in this run.
     Unknown,
 }
 
+/// Without conditions it says no. With `any` and `all` both must say yes.
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
-    let Some(conditions) = world.files.get(file).and_then(|file| file.tree.get("detect.any")?.as_array())
-    else {
-        return Detected::No;
-    };
     let scope = UnitScope::new(world, file, None, EnvView::Base);
+    let mut shown = None;
     let mut unknown = false;
-    for condition in conditions {
-        match holds(condition, &scope, &world.sources) {
-            Ok(Some(true)) => return Detected::Yes(condition.clone()),
-            Ok(Some(false)) => {}
-            Ok(None) => unknown = true,
-            Err(diagnostic) => diagnostics.push(*diagnostic),
+    for (key, enough) in [("all", false), ("any", true)] {
+        let path = format!("detect.{key}");
+        let Some(node) = world.files.get(file).and_then(|file| file.tree.get(&path)) else { continue };
+        // `any` is decided by the first that holds, `all` by the first that does not.
+        let mut decided = None;
+        let mut open = false;
+        for condition in one_or_more(node) {
+            match holds(condition, &scope, &world.sources) {
+                Ok(Some(result)) => {
+                    decided = (result == enough).then_some(condition);
+                    if result {
+                        shown = Some(condition.clone());
+                    }
+                }
+                Ok(None) => open = true,
+                Err(diagnostic) => {
+                    open = true;
+                    diagnostics.push(*diagnostic);
+                }
+            }
+            if decided.is_some() {
+                break;
+            }
+        }
+        match (decided, open) {
+            (Some(_), _) if !enough => return Detected::No,
+            (None, false) if enough => return Detected::No,
+            (None, true) => unknown = true,
+            (Some(_) | None, _) => {}
         }
     }
-    if unknown { Detected::Unknown } else { Detected::No }
+    match shown {
+        _ if unknown => Detected::Unknown,
+        Some(condition) => Detected::Yes(condition),
+        None => Detected::No,
+    }
 }
 
 fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>) -> Option<(FileId, String)> {

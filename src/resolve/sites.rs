@@ -166,8 +166,10 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn detect(&mut self, node: &'a Node) {
-        for item in node.get("any").and_then(Node::as_array).unwrap_or_default() {
-            self.expression(item);
+        for key in ["any", "all"] {
+            for item in node.get(key).map(one_or_more).unwrap_or_default() {
+                self.expression(item);
+            }
         }
     }
 
@@ -253,4 +255,9 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
             .any(|text| super::select::Selector::parse(text).matches(name, labels))
     });
     by_label && by_name
+}
+
+/// The elements of a list, or the one value that stands for a list of one.
+pub(super) fn one_or_more(node: &Node) -> &[Node] {
+    node.as_array().unwrap_or(std::slice::from_ref(node))
 }
