@@ -25,6 +25,7 @@ mod signals;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod together;
 pub mod view;
 
 pub use build::build;

@@ -9,6 +9,7 @@
 )]
 
 mod diagnostics;
+mod docs;
 mod plan;
 mod vectors;
 mod world;
