@@ -45,8 +45,8 @@ pub(super) fn order(
     hold_data_last(known, selection, &sorted, &mut stops);
     let mut linked: HashSet<(FileId, UnitName)> = HashSet::new();
     for &file in &files {
-        let named = selection.links(file).stop_after.iter();
-        linked.extend(named.map(|(name, _)| (file, name.clone())));
+        let written = selection.links(file).stop_after.iter();
+        linked.extend(written.map(|(name, _)| (file, name.clone())));
     }
     for arrow in stops {
         let Some(other) = known.units.get(arrow.to) else { continue };

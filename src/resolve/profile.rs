@@ -103,54 +103,50 @@ fn names_of(world: &World) -> String {
 
 /// What `[detect]` of a profile says of this machine.
 enum Detected {
-    /// It holds; this condition is the one to show.
+    /// This condition holds.
     Yes(Node),
     No,
     /// Facts of the machine are not known in this run.
     Unknown,
 }
 
-/// Without conditions it says no. With `any` and `all` both must say yes.
+/// One of `any` and every one of `all`.
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
+    let conditions = |key: &str| world.files.get(file)?.tree.get(key).map(one_or_more);
+    let (any, all) = (conditions("detect.any"), conditions("detect.all"));
+    let all = all.map(|conditions| every(world, file, conditions, diagnostics));
+    match (any.map(|conditions| one(world, file, conditions, diagnostics)), all) {
+        (None, None) | (Some(Detected::No), _) | (_, Some(Detected::No)) => Detected::No,
+        (Some(Detected::Unknown), _) | (_, Some(Detected::Unknown)) => Detected::Unknown,
+        (Some(Detected::Yes(condition)), _) | (None, Some(Detected::Yes(condition))) => {
+            Detected::Yes(condition)
+        }
+    }
+}
+
+fn every(world: &World, file: FileId, conditions: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Detected {
+    let mut first = None;
+    for condition in conditions {
+        match one(world, file, std::slice::from_ref(condition), diagnostics) {
+            Detected::Yes(condition) => first = first.or(Some(condition)),
+            other @ (Detected::No | Detected::Unknown) => return other,
+        }
+    }
+    first.map_or(Detected::No, Detected::Yes)
+}
+
+fn one(world: &World, file: FileId, conditions: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Detected {
     let scope = UnitScope::new(world, file, None, EnvView::Base);
-    let mut shown = None;
     let mut unknown = false;
-    for (key, enough) in [("all", false), ("any", true)] {
-        let path = format!("detect.{key}");
-        let Some(node) = world.files.get(file).and_then(|file| file.tree.get(&path)) else { continue };
-        // `any` is decided by the first that holds, `all` by the first that does not.
-        let mut decided = None;
-        let mut open = false;
-        for condition in one_or_more(node) {
-            match holds(condition, &scope, &world.sources) {
-                Ok(Some(result)) => {
-                    decided = (result == enough).then_some(condition);
-                    if result {
-                        shown = Some(condition.clone());
-                    }
-                }
-                Ok(None) => open = true,
-                Err(diagnostic) => {
-                    open = true;
-                    diagnostics.push(*diagnostic);
-                }
-            }
-            if decided.is_some() {
-                break;
-            }
-        }
-        match (decided, open) {
-            (Some(_), _) if !enough => return Detected::No,
-            (None, false) if enough => return Detected::No,
-            (None, true) => unknown = true,
-            (Some(_) | None, _) => {}
+    for condition in conditions {
+        match holds(condition, &scope, &world.sources) {
+            Ok(Some(true)) => return Detected::Yes(condition.clone()),
+            Ok(Some(false)) => {}
+            Ok(None) => unknown = true,
+            Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
-    match shown {
-        _ if unknown => Detected::Unknown,
-        Some(condition) => Detected::Yes(condition),
-        None => Detected::No,
-    }
+    if unknown { Detected::Unknown } else { Detected::No }
 }
 
 fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>) -> Option<(FileId, String)> {

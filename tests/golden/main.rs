@@ -10,6 +10,9 @@
 
 mod diagnostics;
 mod docs;
+mod node;
+mod nodes;
 mod plan;
+mod requirements;
 mod vectors;
 mod world;
