@@ -10,6 +10,7 @@
 
 mod diagnostics;
 mod docs;
+mod machine;
 mod node;
 mod nodes;
 mod plan;
