@@ -32,6 +32,7 @@ pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use preflight::{Need, Verdict, preflight};
 pub use settings::Compared;
+pub use view::masked;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;

@@ -196,7 +196,7 @@ impl fmt::Display for Cause {
             Cause::Prepared => write!(f, "prepared"),
             Cause::Spawned => write!(f, "spawned"),
             Cause::Answered => write!(f, "readiness probe passed"),
-            Cause::Unanswered(found) => write!(f, "no answer: {found}"),
+            Cause::Unanswered(found) => write!(f, "{found}"),
             Cause::Recovered => write!(f, "health probe passes again"),
             Cause::Succeeded => write!(f, "succeeded"),
             Cause::Members => write!(f, "its members are"),
