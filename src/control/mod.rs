@@ -22,6 +22,7 @@ mod session;
 
 pub use message::{
     Access, Error, EventRecord, INTERFACE, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, RunnerInfo,
+    Sign,
 };
 pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};

@@ -2,8 +2,8 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
-    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign,
+    StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -32,6 +32,11 @@ pub trait Runner {
     fn has_label(&self, unit: &str, label: &str) -> bool;
     /// Lines of `[info]` of a unit: name, value.
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let _ = unit;
+        Vec::new()
+    }
+    /// What a unit has written that explains itself.
+    fn signs(&self, unit: &str) -> Vec<Sign> {
         let _ = unit;
         Vec::new()
     }
@@ -166,7 +171,9 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         "Why" => {
             let UnitCall { unit } = parameters(call)?;
             let unit = one_unit(&unit, runner)?.unit;
-            Ok(Answer::Reply(Reply::of(&WhyReply { chain: runner.why(&unit) })))
+            let chain = runner.why(&unit);
+            let signs = chain.iter().flat_map(|link| runner.signs(&link.unit)).collect();
+            Ok(Answer::Reply(Reply::of(&WhyReply { chain, signs })))
         }
         "Probe" => {
             let UnitCall { unit } = parameters(call)?;
@@ -198,7 +205,8 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info })))
+    let signs = units.iter().flat_map(|unit| runner.signs(&unit.unit)).collect();
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, signs })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

@@ -7,6 +7,7 @@ mod asked;
 mod end;
 mod hear;
 mod say;
+pub mod signs;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +17,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::clock::{self, Clock};
 use super::eventlog::EventLog;
 use super::helper::{Helpers, Purpose};
-use super::log::{Console, UnitLog};
+use super::log::{Console, Signatures, UnitLog};
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
 use super::run::RunOptions;
@@ -114,7 +115,8 @@ impl World {
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let number = number as u32;
             let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
-            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec));
+            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec))
+                .looking_for(Signatures::new(&exec.signatures));
             units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
         }
         let events_dir =
@@ -227,7 +229,7 @@ impl World {
             self.unsaid.add(unit, after.state, words.clone());
             self.said.insert(unit, words);
         }
-        let (record, trouble) = self.events.add(after);
+        let (record, trouble) = self.events.add(after, None);
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
         }
