@@ -218,7 +218,7 @@ fn what_is_said_names_cause_and_consequence_once() {
     // Two edges to one unit are one reason to wait.
     assert!(says("late: waiting (on slow: waiting itself)\n"), "{said}");
     // Who waits for nobody is not said to wait; who left nothing behind is not said to be stopped.
-    assert!(!says("slow: waiting") && !says("slow: stopping") && !says("bad: stopping"), "{said}");
+    assert!(!says("| slow: waiting") && !says("slow: stopping") && !says("bad: stopping"), "{said}");
     assert!(says("slow: finished (succeeded)") && says("bad: backoff (exited with 3)"), "{said}");
     assert!(says("messy: stopping its left-overs (exited with 4)"), "{said}");
 
