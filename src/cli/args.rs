@@ -109,7 +109,9 @@ pub enum Verb {
     Shutdown(ShutdownArgs),
     /// Show what is known of this machine.
     Facts(FactsArgs),
-    /// Show what differs between the files as they are now and what runs (exit status: 0 the same, 1 different).
+    /// Show what differs between the files as they are now and what runs.
+    ///
+    /// Exit status: 0 the same, 1 different.
     Diff(DiffArgs),
     /// Look at the profiles, compare and change them.
     #[command(subcommand)]

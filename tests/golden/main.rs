@@ -9,6 +9,7 @@
 )]
 
 mod diagnostics;
+mod machine;
 mod node;
 mod nodes;
 mod plan;
