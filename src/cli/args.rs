@@ -281,8 +281,8 @@ pub enum KillWhom {
 /// `logs`.
 #[derive(Debug, Clone, Args)]
 pub struct LogsArgs {
-    /// Names, globs or `label:NAME`.
-    #[arg(value_name = "UNIT", required = true)]
+    /// Names, globs or `label:NAME`; left out: all.
+    #[arg(value_name = "UNIT")]
     pub units: Vec<String>,
     /// Go on with every new line, until interrupted.
     #[arg(long, short)]

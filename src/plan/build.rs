@@ -114,7 +114,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Values of parameters of type `secret`, wherever they are declared.
-fn secrets(graph: &UnitGraph) -> Vec<String> {
+pub(super) fn secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
     let mut values: Vec<String> = params
