@@ -129,8 +129,8 @@ fn modules_import_only_what_the_table_allows() {
             for path in crate_paths(code) {
                 let own = path == module || path.starts_with(&format!("{module}::"));
                 let fits = |allow: &str| {
-                    **allow == *"*"
-                        || path == **allow
+                    allow == "*"
+                        || path == allow
                         || path.starts_with(&format!("{allow}::"))
                         || path.is_empty()
                 };
