@@ -27,6 +27,7 @@ mod signatures;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod together;
 pub mod view;
 
 pub use build::build;

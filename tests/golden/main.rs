@@ -9,6 +9,7 @@
 )]
 
 mod diagnostics;
+mod docs;
 mod machine;
 mod node;
 mod nodes;
