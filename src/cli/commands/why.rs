@@ -48,13 +48,13 @@ fn sentence(link: &WhyLink, now: f64) -> String {
     match link.state {
         State::Backoff => {
             let due = link.retry_at.map(|at| format!(", due in {}", span(at - now))).unwrap_or_default();
-            format!("{unit} waits for its next start (back-off{due}) because {cause}")
+            // What has a subject makes a sentence.
+            let because = if cause == link.cause { ": " } else { " because " };
+            format!("{unit} waits for its next start (back-off{due}){because}{cause}")
         }
-        State::Waiting => match &link.detail {
-            Some(detail) => {
-                let on = detail.strip_prefix("on ").unwrap_or(detail);
-                format!("{unit} has waited {since} for {on} ({cause})")
-            }
+        State::Waiting => match link.detail.as_ref().map(|detail| (detail.strip_prefix("on "), detail)) {
+            Some((Some(on), _)) => format!("{unit} has waited {since} for {on} ({cause})"),
+            Some((None, detail)) => format!("{unit} has waited {since}: {detail}"),
             None => format!("{unit} has waited {since}: {cause}"),
         },
         State::Failed => format!("{unit} failed {since} ago: {cause}"),
@@ -153,7 +153,14 @@ proxy has waited 1m for engine@0: waiting itself (start requested)
         };
         check(State::Inactive, "", "stop requested", "a has been down for 5s: stop requested");
         check(State::Waiting, "", "start requested", "a has waited 5s: start requested");
-        check(State::Waiting, "", "unreachable: refused", "a has waited 5s: unreachable: refused");
+        let refused = "unreachable: refused";
+        check(State::Waiting, refused, refused, "a has waited 5s: unreachable: refused");
+        check(
+            State::Backoff,
+            "",
+            "cannot execute `/x`: no such file",
+            "a waits for its next start (back-off): cannot execute `/x`: no such file",
+        );
         check(
             State::Preparing,
             "bootstrap step 1",
