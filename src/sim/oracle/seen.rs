@@ -350,13 +350,34 @@ impl Oracle {
         !skipped && !done && (!seen.wanted || seen.never)
     }
 
+    /// Whether a unit is down because of one that is away, however many needs behind.
+    pub(super) fn lies_in_ruins(&self, unit: UnitId) -> bool {
+        let mut open = vec![unit];
+        let mut seen = Vec::new();
+        while let Some(next) = open.pop() {
+            let lost = self.plan.units[next.0 as usize].kind == (Kind::External { stop_on_loss: true });
+            if self.is_away(next) || (lost && self.get(next).unreachable) {
+                return true;
+            }
+            if !seen.contains(&next) && !self.get(next).is_up() {
+                seen.push(next);
+                open.extend(
+                    self.edges[next.0 as usize]
+                        .iter()
+                        .filter(|edge| edge.kind == EdgeKind::Needs)
+                        .map(|edge| edge.to),
+                );
+            }
+        }
+        false
+    }
+
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let seen = self.get(unit);
         let asking = self.is_external(unit) && seen.starts > 0;
         let down = !seen.is_live() && !seen.preparing;
         let idle = down && !asking;
-        let stays = self.plan.units[unit.0 as usize].holds_data && !down;
-        let follows = !self.is_at_rest(unit) && !stays;
+        let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
