@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::retry::SelfEnd;
 use super::{LAST_WORDS, Law, Oracle};
-use crate::plan::policy::{EdgeKind, Kind, OnFailure, UnitId};
+use crate::plan::policy::{EdgeKind, Kind, UnitId};
 use crate::supervisor::{Action, Generation, JobId, Phase};
 
 const SIGKILL: i32 = 9;
@@ -86,9 +85,7 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let (other, kind) = (self.get(edge.to), &self.plan.units[edge.to.0 as usize].kind);
-                let lost = other.unreachable && *kind == Kind::External { stop_on_loss: true };
-                let away = self.is_away(edge.to) || (lenient && (other.adrift || lost));
+                let away = self.is_away(edge.to) || (lenient && self.lies_in_ruins(edge.to));
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }
@@ -155,17 +152,7 @@ impl Oracle {
     fn judge_stop(&mut self, unit: UnitId, over_budget: bool) {
         let policy = self.plan.units[unit.0 as usize].clone();
         let seen = self.get(unit).clone();
-        let ready = self.ready_since(unit);
-        let late = seen.asked_at.zip(policy.ready.timeout).is_some_and(|(at, span)| at + span <= self.now);
-        let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
-        let own = if seen.unhealthy && restarts {
-            let ready_for = ready.map(|at| self.now.since(at));
-            Some(SelfEnd::Unhealthy { ready_for })
-        } else if late && ready.is_none() {
-            Some(SelfEnd::NotReady)
-        } else {
-            None
-        };
+        let own = self.own_failure(unit);
         let asked = seen.named || self.shutdown_at.is_some();
         if own.is_none() && !asked && !seen.dragged {
             self.find(Law::ReasonToStop, Some(unit), "stopped for no reason");
