@@ -9,7 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings, stop,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, limits, ports, read, require, settings,
+    stop,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
@@ -199,6 +200,10 @@ fn full(
         directory: settings::directory(cx, tree, &unknown),
         identity: settings::identity(cx, tree, &unknown),
         rlimits: settings::rlimits(cx, tree, &unknown),
+        sched: limits::sched(cx, tree, &unknown),
+        security: limits::security(cx, tree, &unknown),
+        cgroup: limits::cgroup(cx, tree, &unknown),
+        credentials: limits::credentials(cx, tree, &unknown),
         files: files.iter().map(|made| made.file.clone()).collect(),
         steps: command.steps,
         preflight,

@@ -5,6 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use super::context::{
+    Capability, CgroupLimits, CpuSet, Credential, IoClass, MemoryPolicy, Numa, Place, Sched, SchedPolicy,
+    Security,
+};
+
 /// How to run one unit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UnitExec {
@@ -18,6 +23,14 @@ pub struct UnitExec {
     pub identity: Identity,
     /// Resource limits (`RLIMIT_*` names in lower case).
     pub rlimits: Vec<Rlimit>,
+    /// Scheduling and memory policy.
+    pub sched: Sched,
+    /// Capabilities and the like.
+    pub security: Security,
+    /// Limits of its cgroup.
+    pub cgroup: CgroupLimits,
+    /// Secrets it reads as files.
+    pub credentials: Vec<Credential>,
     /// Files written before each start.
     pub files: Vec<File>,
     /// Bootstrap steps run before each start, each a process of its own.
