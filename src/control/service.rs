@@ -1,9 +1,9 @@
 //! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
 
 use super::message::{
-    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
-    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InForce, InfoLine, JobRequest,
+    KillCall, LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall,
+    StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -33,6 +33,15 @@ pub trait Runner {
     /// Lines of `[info]` of a unit: name, value.
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
         let _ = unit;
+        Vec::new()
+    }
+    /// What holds for a unit's process; nothing for units without one.
+    fn in_force(&self, unit: &str) -> Option<InForce> {
+        let _ = unit;
+        None
+    }
+    /// Processes that nothing ties to a unit, in words.
+    fn strays(&self) -> Vec<String> {
         Vec::new()
     }
     /// How far a unit is from a goal.
@@ -198,7 +207,9 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info })))
+    let in_force = units.iter().filter_map(|unit| runner.in_force(&unit.unit)).collect();
+    let strays = runner.strays();
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, in_force, strays })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

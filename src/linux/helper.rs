@@ -156,7 +156,7 @@ impl Helpers {
         let failed = helper.launch.as_ref().and_then(|launch| {
             launch.read().0.into_iter().find_map(|report| match report {
                 Report::Failed(failure) => Some(failure.message),
-                Report::Degraded(_) => None,
+                Report::Degraded { .. } => None,
             })
         });
         let end = failed.map_or(End::Exited(status), End::NotStarted);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use super::action::Action;
-use super::cause::Cause;
+use super::cause::{By, Cause};
 use super::event::{ExitStatus, Phase};
 use super::shutdown::Pace;
 use super::snapshot::State;
@@ -141,6 +141,13 @@ impl Turn<'_> {
         }
         if gone == Phase::Main && status.is_some() {
             this.last_exit = status;
+            this.last_exit_by = match (stage, this.stop_signal) {
+                (Stage::Killed { .. }, _) => By::Ladder,
+                (_, Some(sent)) if matches!(status, Some(ExitStatus::Signal { signal, .. }) if signal == sent) => {
+                    By::Stop
+                }
+                _ => By::Others,
+            };
         }
         if !this.trace || scope == Scope::Main {
             self.come_to_rest(unit, then);

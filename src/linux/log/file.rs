@@ -16,12 +16,19 @@ pub struct RotatedFile {
     size: u64,
     /// Bytes that could not be written since the trouble began.
     dropped: u64,
+    /// Bytes that could not be written ever since.
+    lost: u64,
 }
 
 impl RotatedFile {
     /// Opened with the first line.
     pub fn new(plan: &LogFile) -> Self {
-        Self { plan: plan.clone(), open: None, size: 0, dropped: 0 }
+        Self { plan: plan.clone(), open: None, size: 0, dropped: 0, lost: 0 }
+    }
+
+    /// Bytes that could not be written so far.
+    pub const fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Forgets the open file.
@@ -42,6 +49,7 @@ impl RotatedFile {
             Ok(()) => None,
             Err(error) => {
                 let first = self.dropped == 0;
+                self.lost = self.lost.saturating_add(bytes.len() as u64);
                 self.dropped = self.dropped.saturating_add(bytes.len() as u64).max(1);
                 self.open = None;
                 first.then(|| {

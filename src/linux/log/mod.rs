@@ -133,6 +133,11 @@ impl UnitLog {
         Ok((reader, writer))
     }
 
+    /// The number by which the kernel knows its pipe.
+    pub fn pipe_inode(&self) -> Option<u64> {
+        nix::sys::stat::fstat(self.reader.as_ref()?).ok().map(|data| data.st_ino)
+    }
+
     /// A new start: the patterns wait anew.
     pub fn new_start(&mut self) {
         for (_, found) in &mut self.patterns {
@@ -238,6 +243,11 @@ impl UnitLog {
     /// The last lines, oldest first.
     pub fn tail(&self) -> &Tail {
         &self.tail
+    }
+
+    /// Bytes that the file could not take, if any.
+    pub fn lost(&self) -> Option<u64> {
+        self.file.as_ref().map(RotatedFile::lost).filter(|lost| *lost > 0)
     }
 
     /// The file is opened anew with the next line.
