@@ -91,8 +91,8 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 /// A number that is another one at each start, for what must not be the same on every node of a fleet.
 pub fn seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 32)
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
 }
 
 /// Whether a program can be executed.

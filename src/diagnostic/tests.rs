@@ -1,3 +1,5 @@
+//! How a diagnostic looks, to people and to programs.
+
 use super::*;
 
 fn sources() -> SourceMap {

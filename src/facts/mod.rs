@@ -26,8 +26,8 @@ pub use texts::Texts;
 pub struct Fact {
     /// [`Value::Nothing`] if no source answered.
     pub value: Value,
-    /// Where it is from: `/etc/hccn.conf`, `env VISIBLE_DEVICES`, `saved`, `no source answered`,
-    /// `not asked (npu-smi info)`.
+    /// Where it is from: `/etc/cards.conf`, `env VISIBLE_DEVICES`, `saved`, `no source answered`,
+    /// `not asked (card-tool info)`.
     pub source: String,
     /// A program would have to be run to know it, and the caller did not allow that.
     pub not_asked: bool,
@@ -79,7 +79,7 @@ impl Listener {
 /// A `[fact.NAME]` table, decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// Which file declares it: `profile a2`, `unit pool`.
+    /// Which file declares it: `profile big`, `unit pool`.
     pub owner: String,
     /// Its name.
     pub name: String,

@@ -9,14 +9,15 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// The most bytes read of one text.
 const MAX_TEXT: u64 = 1 << 20;
 /// The most paths a pattern gives.
 const MAX_PATHS: usize = 4096;
-/// How long a program of a fact may run.
-const EXEC_LIMIT: Duration = Duration::from_secs(5);
+/// A program of a fact may run for so many turns…
+const EXEC_TURNS: u32 = 500;
+/// … of so many milliseconds: five seconds.
+const EXEC_TURN_MS: u8 = 10;
 
 /// This machine.
 #[derive(Debug, Clone)]
@@ -196,17 +197,23 @@ fn run(argv: &[String], env: &IndexMap<String, String>) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let started = Instant::now();
-    let status = loop {
+    let mut status = None;
+    for _ in 0..EXEC_TURNS {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if started.elapsed() < EXEC_LIMIT => std::thread::sleep(Duration::from_millis(10)),
-            Ok(None) | Err(_) => {
-                child.kill().ok();
-                child.wait().ok();
-                return None;
+            Ok(Some(ended)) => {
+                status = Some(ended);
+                break;
             }
+            Ok(None) => {
+                nix::poll::poll(&mut [], EXEC_TURN_MS).ok();
+            }
+            Err(_) => break,
         }
+    }
+    let Some(status) = status else {
+        child.kill().ok();
+        child.wait().ok();
+        return None;
     };
     if !status.success() {
         return None;

@@ -118,10 +118,10 @@ fn lists_are_split_sorted_and_renumbered() {
 fn a_map_is_made_of_two_groups() {
     let from = FactSource {
         matching: Some(r"(?m)^(?:IPv6)?address_(\d+)=(\S+)".into()),
-        ..source(Looked::File("/etc/hccn.conf".into()))
+        ..source(Looked::File("/etc/cards.conf".into()))
     };
-    let file = machine(&[("/etc/hccn.conf", "address_1=10.0.0.2\nnetmask_1=x\naddress_0=10.0.0.1\n")], &[]);
-    check(&file, declare(FactKind::Map, vec![from]), r#"{"1":"10.0.0.2","0":"10.0.0.1"}"#, "/etc/hccn.conf");
+    let file = machine(&[("/etc/cards.conf", "address_1=10.0.0.2\nnetmask_1=x\naddress_0=10.0.0.1\n")], &[]);
+    check(&file, declare(FactKind::Map, vec![from]), r#"{"1":"10.0.0.2","0":"10.0.0.1"}"#, "/etc/cards.conf");
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! The search path: which file wins, what is masked, what cannot be read.
+
 use super::*;
 use std::fs;
 

@@ -13,11 +13,11 @@ use super::{
     stop,
 };
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Template, Value, duration};
 use crate::resolve::{Placement, Unit, UnitGraph, UnitKind};
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) struct Made<'a> {
 /// Builds the plan. Total: broken parts are left out and reported.
 pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) {
     let world = World { graph, inputs };
-    let diagnostics = RefCell::new(Vec::new());
+    let diagnostics = RefCell::new(asked(graph, inputs));
     let secrets = secrets(graph);
     let mut made: Vec<Made<'_>> = graph
         .order
@@ -77,17 +77,23 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     (plan, once(diagnostics.into_inner()))
 }
 
-/// Notes about the environment are the same for every place that reads a variable: one is enough. Whatever else is
-/// said twice about one place is said once.
+/// What `check` cannot know of the environment, a note for each variable.
+fn asked(graph: &UnitGraph, inputs: &Inputs<'_>) -> Vec<Diagnostic> {
+    if inputs.environ.is_some() {
+        return Vec::new();
+    }
+    let note = |(name, span): &(String, Span)| {
+        let message = format!("no file sets `{name}`: it comes from the runner's environment");
+        Diagnostic::note(Code::EnvironmentRead, message).at(*span, "")
+    };
+    graph.asks_environment.iter().map(note).collect()
+}
+
+/// What is said twice about one place is said once.
 fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut variables = HashSet::new();
     let mut out: Vec<Diagnostic> = Vec::new();
     for diagnostic in diagnostics {
-        let known = match diagnostic.code {
-            Code::EnvironmentRead => !variables.insert(diagnostic.message.clone()),
-            _ => out.contains(&diagnostic),
-        };
-        if !known {
+        if !out.contains(&diagnostic) {
             out.push(diagnostic);
         }
     }

@@ -6,10 +6,9 @@
 //! - What this run cannot know stays [`Out::Unknown`], and is never an error.
 
 use super::scope::Site;
-use crate::config::text::sub_span;
 use crate::config::tree::{Item, Layer, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, SourceMap, Span};
-use crate::expr::{Each, Expr, Locals, Problem, Read, Scope, Template, Value};
+use crate::expr::{Each, Locals, Problem, Scope, Template, Value};
 use crate::resolve::values;
 use indexmap::IndexMap;
 use std::cell::RefCell;
@@ -96,21 +95,6 @@ impl<'a> Cx<'a> {
         self.report(values::problem(node, problem, self.sources));
     }
 
-    /// Says which variables had to be left unknown by what has just been evaluated.
-    fn note_unknown(&self, node: &Node, reads: &[Read]) {
-        for name in self.site.env.take_unknown() {
-            let read = reads.iter().find(|read| read.root == "env" && read.member == name);
-            let span = read.map_or(node.span, |read| sub_span(node, read.range.clone(), self.sources));
-            self.report(
-                Diagnostic::note(
-                    Code::EnvironmentRead,
-                    format!("no file sets `{name}`: it comes from the runner's environment"),
-                )
-                .at(span, ""),
-            );
-        }
-    }
-
     /// The value of a string that may hold templates, and whether a secret went into it; `None` if it has none
     /// because of a problem (reported).
     pub fn text(&self, node: &Node, text: &str) -> Option<(Value, bool)> {
@@ -122,10 +106,7 @@ impl<'a> Cx<'a> {
             Ok((value, template.reads()))
         });
         match rendered {
-            Ok((value, reads)) => {
-                self.note_unknown(node, &reads);
-                Some((value, self.site.is_secret(&reads)))
-            }
+            Ok((value, reads)) => Some((value, self.site.is_secret(&reads))),
             Err(problem) => {
                 self.problem(node, &problem);
                 None
@@ -136,31 +117,15 @@ impl<'a> Cx<'a> {
     /// Whether the condition in `node` (an expression, or `true`/`false`) holds; `None` = not known in this run.
     /// A broken condition is reported and counts as not known.
     pub fn holds(&self, node: &Node) -> Option<bool> {
-        match values::holds(node, self.scope, self.sources) {
-            Ok(truth) => {
-                let reads = node.as_str().and_then(|text| Expr::parse(text).ok()).map(|expr| expr.reads());
-                self.note_unknown(node, &reads.unwrap_or_default());
-                truth
-            }
-            Err(problem) => {
-                self.report(*problem);
-                None
-            }
-        }
+        values::holds(node, self.scope, self.sources).unwrap_or_else(|problem| {
+            self.report(*problem);
+            None
+        })
     }
 
     /// The value of the bare expression in `node`; `None` after a problem.
     pub fn eval(&self, node: &Node) -> Option<Value> {
-        match values::expression(node, self.scope, self.sources) {
-            Ok(value) => {
-                self.note_unknown(node, &[]);
-                Some(value)
-            }
-            Err(problem) => {
-                self.report(*problem);
-                None
-            }
-        }
+        values::expression(node, self.scope, self.sources).map_err(|problem| self.report(*problem)).ok()
     }
 
     /// Calls `turn` once for each element of the list in `each = "d in LIST"`, with the names of that turn.

@@ -5,7 +5,7 @@ use super::render::{self, Cx};
 use super::scope::{LiveEnv, Site, World};
 use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::expr::Value;
+use crate::expr::{Expr, Value};
 use crate::resolve::{Owner, Require, Unit, values};
 use std::cell::RefCell;
 
@@ -54,9 +54,14 @@ fn one(
         let message = message(&cx, require);
         let words =
             unit.map_or("does not hold".to_owned(), |unit| format!("does not hold for `{}`", unit.name));
-        let diagnostic = Diagnostic::new(Code::Requirement, require.level, message)
+        let mut diagnostic = Diagnostic::new(Code::Requirement, require.level, message)
             .at(test.span, words)
             .with_note(required_by(require));
+        // A person mends the value, not the test.
+        let reads = test.as_str().and_then(|text| Expr::parse(text).ok()).map(|expr| expr.reads());
+        for (name, span) in site.set_at(&reads.unwrap_or_default()) {
+            diagnostic = diagnostic.context(span, format!("`{name}` is set here"));
+        }
         cx.report(diagnostic);
     }
     let value = cx.eval(require.same.as_ref()?)?;

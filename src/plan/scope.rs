@@ -1,11 +1,12 @@
 //! Whose names an expression sees, and what reading them left behind.
 //!
 //! The names themselves are the graph's ([`UnitGraph::scope`]); here they are tied to the environment of the unit
-//! that is being planned, and every read of something secret or unknown is noticed.
+//! that is being planned, and every read of something secret is noticed.
 
 use super::env::state::EnvState;
 use super::inputs::Inputs;
-use crate::config::tree::{Item, Node};
+use crate::config::tree::{Item, Layer, Node};
+use crate::diagnostic::Span;
 use crate::expr::{Read, Template, Value};
 use crate::resolve::{EnvSource, Owner, Param, Unit, UnitGraph, UnitScope};
 use indexmap::IndexMap;
@@ -23,14 +24,12 @@ pub(super) struct World<'a> {
 /// The environment of a unit while expressions look at it.
 pub(super) struct LiveEnv {
     state: RefCell<EnvState>,
-    /// Variables that were read and are not known in this run, since they were last taken.
-    unknown: RefCell<Vec<String>>,
 }
 
 impl LiveEnv {
     /// An environment that starts as `state`.
     pub fn new(state: EnvState) -> Self {
-        Self { state: RefCell::new(state), unknown: RefCell::default() }
+        Self { state: RefCell::new(state) }
     }
 
     /// To look at it.
@@ -42,20 +41,11 @@ impl LiveEnv {
     pub fn borrow_mut(&self) -> RefMut<'_, EnvState> {
         self.state.borrow_mut()
     }
-
-    /// The unknown variables that were read since the last call.
-    pub fn take_unknown(&self) -> Vec<String> {
-        self.unknown.take()
-    }
 }
 
 impl EnvSource for LiveEnv {
     fn get(&self, name: &str) -> Value {
-        let value = self.state.borrow().value(name);
-        if value == Value::Unknown {
-            self.unknown.borrow_mut().push(name.to_owned());
-        }
-        value
+        self.state.borrow().value(name)
     }
 }
 
@@ -98,6 +88,25 @@ impl<'a> Site<'a> {
             Owner::Unit(name) => self.world.graph.units.get(name).map(|unit| &unit.params),
             Owner::Profile => self.world.graph.profile.as_ref().map(|profile| &profile.params),
         }
+    }
+
+    /// Where the parameters that are read were set, if somebody set them: name and place.
+    pub fn set_at(&self, reads: &[Read]) -> Vec<(String, Span)> {
+        let mut places: Vec<(String, Span)> = Vec::new();
+        for read in reads {
+            let params = match read.root.as_str() {
+                "param" => self.params(),
+                settings => self.world.graph.units.get(settings).map(|unit| &unit.params),
+            };
+            let param = params.and_then(|params| params.get(&read.member));
+            if let Some(param) = param.filter(|param| param.layer != Layer::Default)
+                && let Some(span) = param.span
+                && !places.iter().any(|(_, known)| *known == span)
+            {
+                places.push((read.member.clone(), span));
+            }
+        }
+        places
     }
 
     /// Whether one of these reads is of a secret.

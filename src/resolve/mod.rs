@@ -258,7 +258,7 @@ pub struct Edge {
     pub keep_on_stop: bool,
     /// Where it is written.
     pub span: Span,
-    /// The words it is written as: `after label:engine`, `needs pool-master (provided by local-master)`.
+    /// The words it is written as: `after label:engine`, `needs pool (provided by master)`.
     pub words: String,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Site<'a> {
     pub place: Place,
     /// From the outermost to the innermost.
     pub frames: Vec<Frame<'a>>,
-    /// Top-level key, and the named thing below it: `rule`, `npu-ports`.
+    /// Top-level key, and the named thing below it: `rule`, `own-ports`.
     pub section: &'a str,
     /// The named thing.
     pub thing: Option<(&'a str, &'a Table)>,

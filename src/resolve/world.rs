@@ -28,7 +28,7 @@ pub(super) type FileId = usize;
 pub(super) struct File {
     /// What it is.
     pub owner: Owner,
-    /// `store`, `engine@0`, `a2`.
+    /// `web-store`, `engine@0`, `big`.
     pub name: UnitName,
     /// The merged tree.
     pub tree: Node,
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// `pool.port`, `a3.link`: how a parameter is named across files.
+    /// `pool.port`, `profile.link`: how a parameter is named across files.
     pub fn param_words(&self, file: FileId, name: &str) -> String {
         match self.files.get(file).map(|file| (&file.owner, &file.name)) {
             Some((Owner::Profile, _)) => format!("profile.{name}"),

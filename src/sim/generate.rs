@@ -31,9 +31,25 @@ pub fn generate(seed: u64) -> Scenario {
         let unit = unit(&mut random, at);
         plan.units.push(unit);
     }
+    let externals: Vec<bool> =
+        plan.units.iter().map(|unit| matches!(unit.kind, Kind::External { .. })).collect();
+    for unit in &mut plan.units {
+        unit.conflicts.retain(|other| !externals[other.0 as usize]);
+        // Giving up after a wait leaves no trace of a process, so nobody outside could tell why the runner ends.
+        if unit.edges.iter().any(|edge| edge.timeout.is_some()) {
+            let kept = Restart {
+                policy: RestartPolicy::Always,
+                enabled: true,
+                max_restarts: None,
+                ..unit.restart.clone()
+            };
+            unit.restart = Restart { on_limit: OnLimit::Fail, except: Vec::new(), only: None, ..kept };
+        }
+    }
     if random.percent(10) {
         let main = random.below(size) as usize;
-        plan.units[main].main = matches!(plan.units[main].kind, Kind::Service);
+        let waits = plan.units[main].edges.iter().any(|edge| edge.timeout.is_some());
+        plan.units[main].main = matches!(plan.units[main].kind, Kind::Service) && !waits;
     }
     reverse_for_stops(&mut plan);
     let acts = (0..size).map(|at| acts(&mut random, &plan.units[at as usize])).collect();

@@ -1,6 +1,5 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
-use super::cause::Cause;
 use super::snapshot::State;
 use super::unit::{Desired, Life, Process, Starting, Waiting};
 use super::{Supervisor, Time};
@@ -113,23 +112,34 @@ impl Supervisor {
         ended || unit.desired == Desired::Down || unit.state() == State::Skipped
     }
 
-    /// Whether a unit is down and will not come back by itself, or only after somebody else has: a need without an
-    /// order does not wait for it to come up, but does not come up beside its ruins either.
+    /// Whether a unit is down for good, or waits (now or after its back-off) for one that is. A need without an order
+    /// does not wait for it to come up, but does not come up beside its ruins either.
     fn has_fallen(&self, id: UnitId) -> bool {
-        let unit = self.unit_at(id);
-        let dragged = matches!(unit.cause(), Cause::Fell { .. });
-        match unit.life() {
-            Life::Skipped | Life::Group(_) => false,
-            Life::Failed => true,
-            Life::Finished => !self.counts_as_up(id),
-            Life::Waiting(_) | Life::Stopping(_) => dragged || unit.desired == Desired::Down,
-            Life::Inactive
-            | Life::Preparing(_)
-            | Life::Starting(_)
-            | Life::Ready(_)
-            | Life::Unhealthy(_)
-            | Life::Backoff { .. } => unit.desired == Desired::Down,
+        let mut seen = vec![id];
+        let mut next = 0;
+        while let Some(current) = seen.get(next).copied() {
+            let unit = self.unit_at(current);
+            match unit.life() {
+                Life::Skipped | Life::Group(_) => {}
+                Life::Finished if self.counts_as_up(current) => {}
+                Life::Failed | Life::Finished => return true,
+                _ if unit.desired == Desired::Down => return true,
+                Life::Waiting(_) | Life::Backoff { .. } | Life::Stopping(_) => {
+                    let needs = self.graph.edges(current).iter();
+                    let needs = needs.filter(|edge| edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
+                    let new: Vec<UnitId> =
+                        needs.map(|edge| edge.to).filter(|to| !seen.contains(to)).collect();
+                    seen.extend(new);
+                }
+                Life::Inactive
+                | Life::Preparing(_)
+                | Life::Starting(_)
+                | Life::Ready(_)
+                | Life::Unhealthy(_) => {}
+            }
+            next += 1;
         }
+        false
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
@@ -153,20 +163,29 @@ impl Supervisor {
         }
     }
 
+    /// Whether a blocker will not go away by what it is doing now.
+    pub(super) fn is_stuck_on(&self, blocker: Blocker) -> bool {
+        match blocker.edge {
+            Some(EdgeKind::Needs) => self.is_stuck(blocker.on),
+            Some(EdgeKind::Wants | EdgeKind::After) => false,
+            None => self.is_wanted(blocker.on),
+        }
+    }
+
     /// The unit at the end of the chain of needs that keeps a waiting unit from starting, if that one is stuck.
     pub(super) fn stuck_root(&self, unit: UnitId, now: Time) -> Option<UnitId> {
         let mut seen = vec![unit];
         let mut next = 0;
         while let Some(waiting) = seen.get(next).copied() {
             for blocker in self.blockers(waiting, now) {
-                if blocker.edge != Some(EdgeKind::Needs) || seen.contains(&blocker.on) {
-                    continue;
-                }
-                let other = self.unit_at(blocker.on).life();
-                if !matches!(other, Life::Waiting(Waiting::ForOthers { .. })) && self.is_stuck(blocker.on) {
+                let waits =
+                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }));
+                if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }
-                seen.push(blocker.on);
+                if waits && blocker.edge == Some(EdgeKind::Needs) && !seen.contains(&blocker.on) {
+                    seen.push(blocker.on);
+                }
             }
             next += 1;
         }

@@ -39,10 +39,10 @@ impl Graph {
         let mut graph = Self {
             edges,
             dependents,
+            conflicts: conflicts(plan, &members),
             members,
             stop_after,
             before_data,
-            conflicts: conflicts(plan),
             watchers: Vec::new(),
         };
         graph.watchers = graph.who_watches();
@@ -121,13 +121,18 @@ impl Graph {
         found.split_off(own)
     }
 
+    /// A need without an order depends on whether anybody behind the other unit has fallen; all else on the others
+    /// themselves.
     fn who_watches(&self) -> Vec<Vec<UnitId>> {
         let mut watchers = vec![BTreeSet::new(); self.edges.len()];
         for unit in (0..self.edges.len()).map(id) {
             let edges = self.edges(unit).iter().map(|edge| edge.to);
+            let unordered = self.edges(unit).iter().filter(|edge| !edge.orders_start).map(|edge| edge.to);
+            let behind = self.pulled_in(&unordered.collect::<Vec<_>>());
             let others =
                 [self.stop_after(unit), self.before_data(unit), self.conflicts(unit), self.members(unit)];
-            for watched in edges.chain(others.into_iter().flatten().copied()) {
+            let others = others.into_iter().flatten().copied();
+            for watched in edges.chain(others).chain(behind).filter(|watched| *watched != unit) {
                 watchers[at(watched)].insert(unit);
             }
         }
@@ -202,13 +207,15 @@ fn expanded_edges(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> V
     edges
 }
 
-fn conflicts(plan: &PlanPolicy) -> Vec<Vec<UnitId>> {
+fn conflicts(plan: &PlanPolicy, members: &[Vec<UnitId>]) -> Vec<Vec<UnitId>> {
     let mut mutual = vec![BTreeSet::new(); plan.units.len()];
     for (place, policy) in plan.units.iter().enumerate() {
-        for other in &policy.conflicts {
-            if plan.get(*other).is_some() && *other != id(place) {
-                mutual[place].insert(*other);
-                mutual[at(*other)].insert(id(place));
+        let own = flat(plan, members, id(place));
+        let others = policy.conflicts.iter().flat_map(|other| flat(plan, members, *other));
+        for (other, unit) in others.flat_map(|other| own.iter().map(move |unit| (other, *unit))) {
+            if other != unit {
+                mutual[at(unit)].insert(other);
+                mutual[at(other)].insert(unit);
             }
         }
     }

@@ -119,7 +119,8 @@ impl Turn<'_> {
         self.machine.refuse_skipped(&named)?;
         if forced {
             let dependents = self.machine.graph.all_dependents(&named).into_iter();
-            named.extend(dependents.filter(|unit| !self.unit(*unit).is_at_rest()));
+            let kept = |unit: &UnitId| self.machine.is_wanted(*unit) && !self.unit(*unit).is_at_rest();
+            named.extend(dependents.filter(kept));
         } else {
             let reached: Vec<UnitId> = named.iter().filter(|unit| !units.contains(unit)).copied().collect();
             refuse(&self.machine.data_holders(reached))?;

@@ -1,1 +1,1 @@
-
+//! Events in, actions and states out.

@@ -5,7 +5,7 @@ use super::gate::Blocker;
 use super::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
 use super::unit::{Desired, Life, Preparing, Process, Stage, Starting, Stopping, Unit, Up, Waiting};
 use super::{Supervisor, Time};
-use crate::plan::policy::{EdgeKind, Kind, UnitId};
+use crate::plan::policy::{Kind, UnitId};
 
 impl Supervisor {
     /// Everything about a unit at a moment.
@@ -126,9 +126,7 @@ impl Supervisor {
     fn next_in_chain(&self, id: UnitId, now: Time) -> Option<UnitId> {
         let unit = self.unit_at(id);
         let blockers = self.blockers(id, now);
-        let stuck = blockers
-            .iter()
-            .find(|blocker| blocker.edge == Some(EdgeKind::Needs) && self.is_stuck(blocker.on));
+        let stuck = blockers.iter().find(|blocker| self.is_stuck_on(**blocker));
         if let Some(blocker) = stuck.or(blockers.first()) {
             return Some(blocker.on);
         }

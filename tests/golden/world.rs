@@ -79,7 +79,7 @@ impl Planned {
 
     /// The arguments of a unit, the checkout's own path cut off.
     pub fn argv(&self, unit: &str) -> String {
-        self.tidy(&self.plan.exec[self.at(unit)].argv.join(" "))
+        tidy(&self.plan.exec[self.at(unit)].argv.join(" "))
     }
 
     /// A rendered file as JSON.
@@ -108,12 +108,13 @@ impl Planned {
 
     /// The plan as people read it.
     pub fn text(&self) -> String {
-        self.tidy(&view::plan(&self.plan, &self.sources))
+        tidy(&view::plan(&self.plan, &self.sources))
     }
+}
 
-    fn tidy(&self, text: &str) -> String {
-        text.replace(&format!("{}/", root().display()), "")
-    }
+/// Without the path of the checkout.
+fn tidy(text: &str) -> String {
+    text.replace(&format!("{}/", root().display()), "")
 }
 
 /// Reads `NAME=value` lines.

@@ -64,3 +64,21 @@ fn the_list_above_names_every_verb() {
         assert!(VERBS.contains(&verb), "{verb}");
     }
 }
+
+#[test]
+fn the_committed_manual_pages_are_those_of_the_binary() {
+    let env = TestEnv::new();
+    env.tenon(&["man", "--into", "pages"]).code(0);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/man");
+    let names = |folder: &Path| {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&env.path("pages")), names(&committed), "write them with `tenon man --into docs/man`");
+    for name in names(&committed) {
+        let text = |folder: &Path| std::fs::read_to_string(folder.join(&name)).unwrap();
+        assert_eq!(text(&env.path("pages")), text(&committed), "write them with `tenon man --into docs/man`");
+    }
+}

@@ -59,8 +59,8 @@ fn the_command_line_client() {
         .unwrap();
     node.eventually("a restart through the client", |_| {
         let parameters = r#"{"units": ["engine@1"]}"#;
-        let said = ask(&python, &["call", &format!("{address}/{INTERFACE}.Restart"), parameters]);
-        said.trim() == "{}"
+        // This client prints nothing for an answer without members.
+        ask(&python, &["call", &format!("{address}/{INTERFACE}.Restart"), parameters]).is_empty()
     });
     std::thread::sleep(std::time::Duration::from_secs(1));
     stream.kill().unwrap();

@@ -15,6 +15,12 @@ fn is(node: &Node, unit: &str, state: &str) -> bool {
     node.unit(unit)["state"] == state
 }
 
+/// Ready, and another process than before.
+fn is_anew(node: &Node, unit: &str, before: i32) -> bool {
+    let unit = node.unit(unit);
+    unit["state"] == "ready" && unit["pid"].as_i64() != Some(i64::from(before))
+}
+
 fn is_degraded(node: &Node) -> bool {
     let store = node.unit("mooncake-store");
     store["state"] == "ready" && store["degraded"].is_string()
@@ -40,9 +46,7 @@ fn the_data_outlives_an_engine() {
     assert_eq!((got.status, got.body.len()), (200, value.len()), "the first get through the other engine");
     assert_eq!(got.body, value);
     assert_eq!(node.pid("mooncake-store"), store);
-    node.eventually("the engine is back", |node| {
-        is(node, "engine@0", "ready") && node.pid("engine@0") != engine
-    });
+    node.eventually("the engine is back", |node| is_anew(node, "engine@0", engine));
     assert_eq!(node.get(0, "k").body, value, "and reads it too");
     assert_eq!(node.pid("mooncake-store"), store);
 }
@@ -66,9 +70,7 @@ fn a_dead_store_comes_back_in_place() {
     signal(store, SIGKILL);
 
     let took = node.eventually("the store is registered again", |node| {
-        is(node, "mooncake-store", "ready")
-            && node.pid("mooncake-store") != store
-            && node.segments().iter().any(|name| !before.contains(name))
+        is_anew(node, "mooncake-store", store) && node.segments().iter().any(|name| !before.contains(name))
     });
     // Its first delay is 1 s, give or take a tenth; asking takes up to another second.
     let bound = Duration::from_secs_f64(1.1 + 3.0 * cold + 1.0);
@@ -109,10 +111,7 @@ fn a_hung_store_is_restarted() {
 
     signal(store, SIGSTOP);
 
-    node.eventually("a new store is ready", |node| {
-        let unit = node.unit("mooncake-store");
-        unit["state"] == "ready" && unit["pid"].as_i64() != Some(i64::from(store))
-    });
+    node.eventually("a new store is ready", |node| is_anew(node, "mooncake-store", store));
     let states: Vec<String> = node
         .events()
         .iter()

@@ -112,16 +112,22 @@ impl Node {
         Answer::of(&self.tenon(args).output().unwrap())
     }
 
-    /// Starts the runner and waits until every unit is ready.
-    pub fn run(mut self) -> Self {
+    /// Starts the runner.
+    pub fn start(mut self) -> Self {
         let console = std::fs::File::create(self.path("console.log")).unwrap();
         let errors = console.try_clone().unwrap();
         self.runner = Some(self.tenon(["run"]).stdout(console).stderr(errors).spawn().unwrap());
-        self.eventually("all units are ready", |node| {
+        self
+    }
+
+    /// Starts the runner and waits until every unit is ready.
+    pub fn run(self) -> Self {
+        let node = self.start();
+        node.eventually("all units are ready", |node| {
             let units = node.units();
             !units.is_empty() && units.iter().all(|unit| unit["state"] == "ready")
         });
-        self
+        node
     }
 
     /// Sends TERM to the runner and waits for its end; the exit status.

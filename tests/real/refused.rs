@@ -1,23 +1,26 @@
 //! Mistakes that the real programs punish late and in the dark are refused before anything runs, with their place.
 
-use crate::node::Node;
+use crate::node::{Node, python_or_skip};
 
 /// `plan` refuses with these words in its message, `run` refuses too, and nothing has been written or started.
 fn check(node: &Node, words: &[&str]) {
-    for verb in ["plan", "run"] {
-        let answer = node.ask([verb]);
-        let said = answer.all();
-        assert_ne!(answer.code, 0, "`tenon {verb}` must refuse: {said}");
-        for word in words {
-            assert!(said.contains(word), "`tenon {verb}` must say `{word}`: {said}");
-        }
-    }
+    refuses(node, "plan", words);
+    refuses(node, "run", words);
     let left: Vec<_> = walk(&node.path("run"))
         .into_iter()
         .chain(walk(&node.path("log")))
         .filter(|path| is_of_a_unit(path))
         .collect();
     assert!(left.is_empty(), "nothing was started: {left:?}");
+}
+
+fn refuses(node: &Node, verb: &str, words: &[&str]) {
+    let answer = node.ask([verb]);
+    let said = answer.all();
+    assert_ne!(answer.code, 0, "`tenon {verb}` must refuse: {said}");
+    for word in words {
+        assert!(said.contains(word), "`tenon {verb}` must say `{word}`: {said}");
+    }
 }
 
 fn is_of_a_unit(path: &std::path::Path) -> bool {
@@ -76,8 +79,23 @@ fn the_rest_port_of_the_store_as_the_metadata_port() {
 
 #[test]
 fn a_segment_larger_than_memory() {
+    let Some(_) = python_or_skip("a segment larger than memory") else { return };
     let node = Node::new(294).with("[set.mooncake]\nglobal_segment_size = \"64tb\"\n");
-    check(&node, &["mooncake-store", "memory"]);
+    refuses(&node, "plan", &["mooncake-store", "memory", "64 TB"]);
+
+    // The machine may have more memory later, so a runner keeps trying; but it never starts the process.
+    let node = node.start();
+    node.eventually("the store is refused", |node| {
+        let store = node.units().into_iter().find(|unit| unit["unit"] == "mooncake-store");
+        store.is_some_and(|store| store["state"] == "backoff" && store.to_string().contains("memory"))
+    });
+    let store = node.unit("mooncake-store");
+    assert!(store["pid"].is_null(), "{store}");
+    let spawned = node
+        .events()
+        .iter()
+        .any(|event| event["unit"]["unit"] == "mooncake-store" && event["unit"]["pid"].is_number());
+    assert!(!spawned, "{:#?}", node.events());
 }
 
 #[test]

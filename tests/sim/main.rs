@@ -31,7 +31,9 @@ fn no_seed_breaks_a_law() {
 fn show() {
     let Some(seed) = std::env::var("TENON_SIM_SHOW").ok().and_then(|text| text.parse().ok()) else { return };
     let scenario = generate(seed);
-    println!("{:#?}", scenario.plan);
+    for unit in &scenario.plan.units {
+        println!("{unit:?}");
+    }
     let report = run(&scenario, &mut Supervisor::new(seed));
     println!("{}\n{}", report.log(), report.verdict());
 }

@@ -63,6 +63,8 @@ fn render(command: &clap::Command) -> Result<Vec<u8>, CliError> {
     clap_mangen::Man::new(command.clone())
         .title(page_name(command))
         .date("")
+        .source("tenon")
+        .manual("tenon manual")
         .render(&mut page)
         .map_err(|error| CliError::new(Kind::Internal, format!("the manual page cannot be made: {error}")))?;
     Ok(page)

@@ -1,3 +1,5 @@
+//! Typed getters: what is read, what is said, what the table's default is.
+
 use super::*;
 use crate::config::parse;
 use crate::config::tree::Layer;

@@ -1,3 +1,5 @@
+//! Every key and code can be explained; the reference page is the one committed.
+
 use super::*;
 
 #[test]

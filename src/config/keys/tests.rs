@@ -1,3 +1,5 @@
+//! The table of keys is well formed: sections exist, defaults are of their type.
+
 use super::*;
 use crate::config::tree::Item;
 use std::collections::HashSet;

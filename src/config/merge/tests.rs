@@ -1,3 +1,5 @@
+//! Merging: grouping does not matter, order is kept, nothing written is lost.
+
 use super::*;
 use crate::config::parse;
 use crate::config::tree::Layer;

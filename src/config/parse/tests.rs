@@ -1,3 +1,5 @@
+//! Texts to trees: places, repairs of known slips, one syntax error a file.
+
 use super::*;
 use crate::diagnostic::SourceMap;
 

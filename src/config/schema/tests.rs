@@ -1,3 +1,5 @@
+//! What a single file may say, and what is said when it says something else.
+
 use super::*;
 use crate::config::tree::Layer;
 use crate::config::{finish, read};

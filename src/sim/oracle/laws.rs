@@ -86,7 +86,7 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).dragged);
+                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).adrift);
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }
@@ -105,9 +105,7 @@ impl Oracle {
             }
         }
         let conflict = self.ids().find(|other| {
-            let mutual = self.plan.units[unit.0 as usize].conflicts.contains(other)
-                || self.plan.units[other.0 as usize].conflicts.contains(&unit);
-            mutual && *other != unit && (self.get(*other).is_live() || self.get(*other).preparing)
+            (self.get(*other).is_live() || self.get(*other).preparing) && self.are_in_conflict(unit, *other)
         });
         conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
     }

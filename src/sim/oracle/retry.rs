@@ -71,6 +71,7 @@ impl Oracle {
         let rules = self.plan.units[unit.0 as usize].restart.clone();
         let main = self.plan.units[unit.0 as usize].main;
         let task = self.is_task(unit);
+        let waits = self.edges[unit.0 as usize].iter().any(|edge| edge.timeout.is_some());
         let shutting = self.shutdown_at.is_some();
         let seen = self.get_mut(unit);
         seen.rested_at = now;
@@ -81,20 +82,28 @@ impl Oracle {
             seen.restarts = 0;
             seen.recent.clear();
         }
-        let success = end.is_success();
-        if task && success || !end.is_retried(&rules) || !seen.may_restart(&rules, now) {
+        let retried = end.is_retried(&rules) && !(task && end.is_success());
+        if !retried || !seen.may_restart(&rules, now) {
             seen.never = true;
-            seen.finished = success;
-            self.gave_up |= !success && rules.on_limit == OnLimit::Shutdown;
-            if main || (!success && rules.on_limit == OnLimit::Shutdown) {
+            seen.finished = end.is_success() && !retried;
+            let gave_up = !seen.finished && rules.on_limit == OnLimit::Shutdown;
+            self.gave_up |= gave_up;
+            if main || gave_up {
                 self.shutdown_at = Some(now);
             }
             return;
         }
         let last = rules.delays.len().saturating_sub(1);
-        let delay = rules.delays.get((seen.restarts as usize).min(last)).copied().unwrap_or_default();
+        let ahead = rules.delays.iter().skip((seen.restarts as usize).min(last));
+        let (delay, least) = if waits {
+            // Giving up a wait counts as well and cannot be seen: any of the delays still ahead may be the one.
+            (ahead.clone().max().copied().unwrap_or_default(), ahead.min().copied().unwrap_or_default())
+        } else {
+            let next = ahead.clone().next().copied().unwrap_or_default();
+            (next, next)
+        };
         seen.restarts += 1;
-        seen.not_before = Some(now + delay.mul_f64((1.0 - rules.jitter).max(0.0)));
+        seen.not_before = Some(now + least.mul_f64((1.0 - rules.jitter).max(0.0)));
         seen.no_later = Some(now + delay.mul_f64(1.0 + rules.jitter) + Duration::from_millis(1));
     }
 }

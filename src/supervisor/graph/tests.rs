@@ -1,1 +1,1 @@
-
+//! Who waits for whom: policies in, orders out.

@@ -1,1 +1,1 @@
-
+//! Ends in, delays and giving up out.

@@ -1,1 +1,1 @@
-
+//! The table of states and events, cell by cell.
