@@ -54,7 +54,7 @@ pub fn detailed(status: &StatusReply, named: bool) -> StatusReply {
             add("last words", line.clone());
         }
         if let Some(lost) = unit.log_lost {
-            add("log", format!("{lost} bytes could not be written"));
+            add("log", format!("{lost} lines could not be written"));
         }
     }
     status

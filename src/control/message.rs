@@ -252,7 +252,7 @@ pub struct InForce {
     /// The log file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Bytes of output that its log file could not take.
+    /// Lines of output that its log file could not take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_lost: Option<u64>,
 }

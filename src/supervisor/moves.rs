@@ -59,6 +59,7 @@ impl Turn<'_> {
         this.trace = false;
         this.says = None;
         this.stop_signal = None;
+        this.cut = false;
         if matches!(self.policy(unit).kind, Kind::External { .. }) {
             self.start_external(unit);
         } else {

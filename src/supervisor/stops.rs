@@ -83,7 +83,11 @@ impl Turn<'_> {
             self.send_kill(unit);
             return;
         };
-        let timeout = if pace == Pace::Fast { step.timeout.min(FAST_GRACE) } else { step.timeout };
+        let timeout = match pace {
+            Pace::Fast => step.timeout.min(FAST_GRACE),
+            Pace::Orderly | Pace::Kill => self.machine.share(unit, rung, self.now).unwrap_or(step.timeout),
+        };
+        self.unit_mut(unit).cut |= timeout < step.timeout && pace == Pace::Orderly;
         self.set_stage(unit, Stage::Rung { rung, until: self.now + timeout });
         self.signal(unit, step.signal, self.machine.stop_scope(unit));
     }
@@ -91,6 +95,11 @@ impl Turn<'_> {
     /// KILL, to everybody in scope.
     pub(super) fn send_kill(&mut self, unit: UnitId) {
         self.set_stage(unit, Stage::Killed { again: self.now + KILL_AGAIN });
+        if self.unit(unit).cut
+            && let Some(shutdown) = &mut self.machine.shutdown
+        {
+            shutdown.short = true;
+        }
         let scope = self.policy(unit).stop.scope;
         self.signal(unit, SIGKILL, scope);
     }

@@ -50,6 +50,8 @@ pub(super) struct Unit {
     pub last_exit: Option<ExitStatus>,
     /// Whose doing that was.
     pub last_exit_by: By,
+    /// The budget of the shutdown leaves it less than its ladder.
+    pub cut: bool,
     /// The signal of the stop ladder that the current start has been sent last.
     pub stop_signal: Option<i32>,
     /// What it says of itself.
@@ -231,6 +233,7 @@ impl Unit {
             last_failure: None,
             last_exit: None,
             last_exit_by: By::Others,
+            cut: false,
             stop_signal: None,
             says: None,
         }

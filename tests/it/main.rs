@@ -14,6 +14,7 @@ mod env;
 mod foreground;
 mod help;
 mod output;
+mod pid1;
 mod processes;
 mod puppet;
 mod runner;

@@ -14,9 +14,9 @@ pub struct RotatedFile {
     plan: LogFile,
     open: Option<(File, u64)>,
     size: u64,
-    /// Bytes that could not be written since the trouble began.
+    /// Lines that could not be written since the trouble began.
     dropped: u64,
-    /// Bytes that could not be written ever since.
+    /// Lines that could not be written, in all.
     lost: u64,
 }
 
@@ -26,7 +26,7 @@ impl RotatedFile {
         Self { plan: plan.clone(), open: None, size: 0, dropped: 0, lost: 0 }
     }
 
-    /// Bytes that could not be written so far.
+    /// Lines that could not be written so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -42,15 +42,15 @@ impl RotatedFile {
             Ok(()) if self.dropped > 0 => {
                 let lost = std::mem::take(&mut self.dropped);
                 Some(format!(
-                    "writes to `{}` work again; {lost} bytes of output are missing there",
+                    "writes to `{}` work again; {lost} lines of output are missing there",
                     self.plan.path.display()
                 ))
             }
             Ok(()) => None,
             Err(error) => {
                 let first = self.dropped == 0;
-                self.lost = self.lost.saturating_add(bytes.len() as u64);
-                self.dropped = self.dropped.saturating_add(bytes.len() as u64).max(1);
+                self.lost = self.lost.saturating_add(lines(bytes));
+                self.dropped = self.dropped.saturating_add(lines(bytes)).max(1);
                 self.open = None;
                 first.then(|| {
                     format!(
@@ -74,7 +74,11 @@ impl RotatedFile {
             None => self.create()?,
         };
         let inode = file.metadata()?.ino();
-        file.write_all(bytes)?;
+        if let Err(error) = file.write_all(bytes) {
+            // No half line stays: what is there is whole, and the rest is counted.
+            let _ = file.set_len(self.size);
+            return Err(error);
+        }
         self.size = self.size.saturating_add(bytes.len() as u64);
         self.open = Some((file, inode));
         Ok(())
@@ -122,6 +126,10 @@ impl RotatedFile {
         name.push(format!(".{number}"));
         PathBuf::from(name)
     }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ impl UnitLog {
         &self.tail
     }
 
-    /// Bytes that the file could not take, if any.
+    /// Lines that the file could not take, if any.
     pub fn lost(&self) -> Option<u64> {
         self.file.as_ref().map(RotatedFile::lost).filter(|lost| *lost > 0)
     }
