@@ -30,6 +30,7 @@ mod serve;
 mod signals;
 mod spawn;
 mod sys;
+mod termination;
 mod tree;
 mod unit;
 mod upward;

@@ -224,7 +224,9 @@ pub fn outsiders() -> Vec<i32> {
     found
 }
 
-/// Sends a signal to every process of a unit within a scope, until two scans find nobody new. `again`: looks anew.
+/// Sends a signal to every process of a unit within a scope. KILL is repeated until two scans find nobody new; any
+/// other signal is sent once, because what its handlers start (a helper that cleans up) is not to be ended by it.
+/// `again`: looks anew.
 pub fn signal_all(signal: i32, again: impl Fn() -> Vec<i32>) {
     let mut sent = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
@@ -236,6 +238,9 @@ pub fn signal_all(signal: i32, again: impl Fn() -> Vec<i32>) {
             // Gone meanwhile is what is wanted.
             let _ = sys::kill(pid, signal);
             sent.insert(pid);
+        }
+        if signal != libc::SIGKILL {
+            return;
         }
     }
 }

@@ -172,7 +172,10 @@ impl Supervisor {
                 }
             }
         }
-        longest.into_iter().flatten().max().unwrap_or_default()
+        // Units that hold data may wait for each other: no chain is longer than all of them one after the other.
+        let others = self.ids().filter(|other| *other != unit && !self.unit_at(*other).is_down());
+        let all: Duration = others.map(|other| self.policy.units[other.0 as usize].stop.worst_case()).sum();
+        longest.into_iter().flatten().max().unwrap_or_default().min(all)
     }
 
     /// Whether a unit has something to be stopped, and lets another go first.

@@ -9,6 +9,7 @@
 
 mod before;
 mod client;
+mod context;
 mod control;
 mod env;
 mod foreground;

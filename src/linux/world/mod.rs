@@ -343,8 +343,12 @@ impl World {
     }
 
     /// The run directory is left clean, nobody is left behind, and everything that was said is written.
-    pub fn leave(&mut self) {
+    pub fn leave(&mut self, status: i32) {
         self.end_strays();
+        super::termination::write(status, &self.supervisor.snapshot(), |name| {
+            let id = self.plan.policy.find(name)?;
+            self.units.get(id.0 as usize)?.facts.hint.clone()
+        });
         let wall = clock::wall();
         for unit in &mut self.units {
             unit.log.drain(wall, &mut self.console);
