@@ -80,7 +80,7 @@ fn full_disk(line: &str) -> Option<String> {
 fn room(path: &Path) -> String {
     let found = path.ancestors().find_map(|path| nix::sys::statvfs::statvfs(path).ok());
     found.map_or_else(String::new, |data| {
-        let size = data.blocks() as u64 * data.fragment_size() as u64;
+        let size = data.blocks().saturating_mul(data.fragment_size());
         format!(" (a file system of {})", super::words::bytes(size))
     })
 }

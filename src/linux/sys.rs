@@ -239,14 +239,14 @@ pub fn fork_into(cgroup: impl AsFd) -> Result<Fork, Errno> {
     }
 }
 
-/// sched_setaffinity(2) of this process; bit n of word n/64 is CPU n.
+/// `sched_setaffinity(2)` of this process; bit n of word n/64 is CPU n.
 pub fn set_affinity(mask: &[u64]) -> Result<(), Errno> {
     // SAFETY: the kernel reads as many bytes as the slice has.
     let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(mask), mask.as_ptr()) };
     Errno::result(done).map(drop)
 }
 
-/// set_mempolicy(2): it outlives exec. Bit n of word n/64 is node n.
+/// `set_mempolicy(2)`: it outlives exec. Bit n of word n/64 is node n.
 pub fn set_memory_policy(mode: i32, nodes: &[u64]) -> Result<(), Errno> {
     let (mask, bits) =
         if nodes.is_empty() { (std::ptr::null(), 0) } else { (nodes.as_ptr(), nodes.len() * 64 + 1) };
@@ -254,7 +254,7 @@ pub fn set_memory_policy(mode: i32, nodes: &[u64]) -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) }).map(drop)
 }
 
-/// sched_setscheduler(2) of this process.
+/// `sched_setscheduler(2)` of this process.
 pub fn set_scheduler(policy: i32, priority: i32) -> Result<(), Errno> {
     // SAFETY: an all-zero sched_param is valid on every C library.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -266,7 +266,7 @@ pub fn set_scheduler(policy: i32, priority: i32) -> Result<(), Errno> {
     Errno::result(done).map(drop)
 }
 
-/// ioprio_set(2) of this process: class 1..=3, level 0..=7.
+/// `ioprio_set(2)` of this process: class 1..=3, level 0..=7.
 pub fn set_io_priority(class: i32, level: i32) -> Result<(), Errno> {
     const WHO_PROCESS: i32 = 1;
     // SAFETY: takes no pointer.

@@ -17,6 +17,8 @@ use crate::plan::policy::{Scope, UnitId};
 const PROCESSES_MAX: usize = 100_000;
 /// Rounds of scan and signal.
 const ROUNDS_MAX: usize = 32;
+/// The parent of the kernel's threads.
+const KTHREADD: i32 = 2;
 /// The variable of the mark.
 pub const MARK: &str = "TENON_UNIT";
 
@@ -208,7 +210,6 @@ pub fn outsiders() -> Vec<i32> {
     if own != 1 {
         return Vec::new();
     }
-    const KTHREADD: i32 = 2;
     let ours: BTreeSet<i32> = descendants(own).into_iter().map(|process| process.pid).collect();
     let kernel = |process: &Process| {
         process.parent == KTHREADD || (process.pid == KTHREADD && process.parent == 0 && process.group == 0)

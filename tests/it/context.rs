@@ -192,7 +192,7 @@ fn a_kill_for_memory_is_known_as_one() {
     let env = TestEnv::new();
     env.write(
         "units/a.toml",
-        "command = [\"sh\", \"-c\", \"x=$(head -c 300m /dev/zero | tr '\\\\\\\\0' x); echo never\"]\n\
+        "command = [\"tail\", \"/dev/zero\"]\n\
          [restart]\npolicy = \"always\"\ndelays = [\"0s\"]\nexcept = [\"oom\"]\n",
     );
     env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");

@@ -129,7 +129,7 @@ impl RotatedFile {
 }
 
 fn lines(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+    bytes.split(|&byte| byte == b'\n').count().saturating_sub(1) as u64
 }
 
 #[cfg(test)]
