@@ -15,6 +15,7 @@ mod cat_view;
 mod commands;
 mod error;
 mod here;
+mod logfile;
 mod output;
 mod pipeline;
 mod status_view;

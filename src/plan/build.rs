@@ -160,7 +160,7 @@ fn because(unit: &Unit) -> String {
 /// A unit of which nothing runs.
 fn bare(unit: &Unit, skipped: Option<String>) -> (UnitPolicy, UnitExec, About) {
     let policy = UnitPolicy { skipped, ..decode::bare(unit) };
-    let log = Log { console: false, file: None, journal: false };
+    let log = Log { console: false, ..Log::default() };
     let about = About {
         description: unit.tree.get("description").and_then(Node::as_str).unwrap_or_default().to_owned(),
         labels: unit.labels.clone(),

@@ -200,6 +200,21 @@ pub struct Log {
     pub file: Option<LogFile>,
     /// The journal, under the unit's name.
     pub journal: bool,
+    /// How its lines look on the console; left out = as the runner's own.
+    pub format: Option<LogFormat>,
+    /// Lines a second; more are dropped and counted. `None` = no limit.
+    pub rate: Option<u32>,
+}
+
+/// How lines look on the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The unit's name and the line.
+    Prefix,
+    /// A JSON object.
+    Json,
+    /// The line alone.
+    Plain,
 }
 
 /// A rotated log file.
@@ -211,11 +226,13 @@ pub struct LogFile {
     pub max_size: u64,
     /// How many old ones are kept.
     pub keep: u32,
+    /// Old ones are compressed.
+    pub compress: bool,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { console: true, file: None, journal: false }
+        Self { console: true, file: None, journal: false, format: None, rate: None }
     }
 }
 

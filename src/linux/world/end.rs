@@ -107,6 +107,11 @@ impl World {
     pub(super) fn helped(&mut self, finished: &Finished) {
         match finished.purpose {
             Purpose::Preflight(unit) => self.condition_answered(unit, finished),
+            Purpose::Compress(unit) => {
+                if let Some(unit) = self.unit(unit) {
+                    unit.log.compressed();
+                }
+            }
             Purpose::Probe { .. } => {
                 let mut tools =
                     Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
