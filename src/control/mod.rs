@@ -22,7 +22,7 @@ mod session;
 
 pub use message::{
     Access, Error, EventRecord, INTERFACE, InForce, JobRequest, KillScope, LogLine, Outcome, ProbeFinding,
-    RunnerInfo, Setting,
+    RunnerInfo, Setting, Sign,
 };
 pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};

@@ -10,6 +10,7 @@ use super::poller::Poller;
 use super::probe::Pushed;
 use super::spawn::Launch;
 use super::tree::Evidence;
+use super::world::signs::Sighting;
 use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Failure, Generation, Phase, Time};
@@ -40,6 +41,8 @@ pub struct Unit {
     pub asked: bool,
     /// The value of the mark in its environment.
     pub mark: String,
+    /// What it has said that explains itself.
+    pub signs: Vec<Sighting>,
     /// What holds for it, and what it left to be told of its last end.
     pub facts: Facts,
 }
@@ -154,6 +157,7 @@ impl Unit {
             asked: false,
             mark,
             facts: Facts::default(),
+            signs: Vec::new(),
         }
     }
 

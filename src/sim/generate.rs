@@ -78,13 +78,12 @@ fn id(at: u64) -> UnitId {
 
 fn unit(random: &mut Random, at: u64) -> UnitPolicy {
     let kind = match random.below(100) {
-        0..=71 => Kind::Service,
         72..=86 => Kind::Task { has_command: random.percent(80) },
         87..=92 if at > 2 => {
             Kind::Group { members: (0..random.below(4)).map(|_| id(random.below(at))).collect() }
         }
-        87..=92 => Kind::Service,
-        _ => Kind::External { stop_on_loss: random.percent(50) },
+        93.. => Kind::External { stop_on_loss: random.percent(50) },
+        _ => Kind::Service,
     };
     let process = matches!(kind, Kind::Service | Kind::Task { .. });
     let service = kind == Kind::Service;
@@ -223,7 +222,7 @@ fn reverse_for_stops(plan: &mut PlanPolicy) {
 
 fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
     let task = matches!(policy.kind, Kind::Task { .. });
-    (0..1 + random.below(5)).map(|_| act(random, task)).collect()
+    (0..=random.below(5)).map(|_| act(random, task)).collect()
 }
 
 fn act(random: &mut Random, task: bool) -> Act {

@@ -143,7 +143,7 @@ impl Supervisor {
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
-    /// is not answering, or waits for such a one.
+    /// unwell, not answering, or waits for such a one.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
         let unit = self.unit_at(unit);
         match unit.life() {
@@ -152,14 +152,12 @@ impl Supervisor {
             | Life::Finished
             | Life::Inactive
             | Life::Skipped
+            | Life::Unhealthy(_)
             | Life::Waiting(Waiting::Unreachable { .. }) => true,
             Life::Waiting(Waiting::ForOthers { .. }) => unit.ended,
-            Life::Preparing(_)
-            | Life::Starting(_)
-            | Life::Ready(_)
-            | Life::Unhealthy(_)
-            | Life::Stopping(_)
-            | Life::Group(_) => false,
+            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Stopping(_) | Life::Group(_) => {
+                false
+            }
         }
     }
 

@@ -53,12 +53,13 @@ impl Supervisor {
                     blockers.iter().map(|blocker| self.blocker_words(*blocker)).collect();
                 (!words.is_empty()).then(|| format!("on {}", words.join(", ")))
             }
-            Life::Waiting(Waiting::Unreachable { .. }) => Some(format!("unreachable, {}", unit.cause())),
             Life::Preparing(Preparing::Step { step, .. }) => Some(format!("bootstrap step {}", step + 1)),
             Life::Starting(Starting { last, .. }) => last.clone(),
             Life::Unhealthy(Up { complaint, .. }) => complaint.clone(),
             Life::Stopping(stopping) => self.stopping_words(id, stopping),
-            Life::Failed | Life::Skipped => Some(unit.cause().to_string()),
+            Life::Waiting(Waiting::Unreachable { .. }) | Life::Failed | Life::Skipped => {
+                Some(unit.cause().to_string())
+            }
             Life::Group(state) if !matches!(state, State::Ready | State::Inactive) => {
                 let missing = self.missing_members(id);
                 let names: Vec<String> = missing.iter().map(|unit| self.member_words(*unit)).collect();

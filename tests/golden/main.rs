@@ -9,6 +9,10 @@
 )]
 
 mod diagnostics;
+mod machine;
+mod node;
+mod nodes;
 mod plan;
+mod requirements;
 mod vectors;
 mod world;

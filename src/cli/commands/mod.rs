@@ -4,6 +4,7 @@ mod about;
 mod cat;
 mod check;
 mod client;
+mod diff;
 mod env;
 mod events;
 mod explain;
@@ -30,6 +31,7 @@ use std::process::ExitCode;
 pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
     match verb {
         Verb::Run(args) => return run::run(context, args),
+        Verb::Diff(args) => return diff::run(context, args),
         Verb::Status(args) => status::run(context, args),
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),

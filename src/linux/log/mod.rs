@@ -8,6 +8,7 @@ mod console;
 mod file;
 mod journal;
 mod lines;
+mod signature;
 mod tail;
 
 use std::fs::OpenOptions;
@@ -28,6 +29,7 @@ use crate::plan::exec;
 pub use console::{Colour, Console, Style};
 pub use file::compress;
 pub use lines::End;
+pub use signature::Signatures;
 pub use tail::{Line, Tail};
 
 use file::RotatedFile;
@@ -55,6 +57,8 @@ pub struct UnitLog {
     journal: Option<Journal>,
     /// Regular expressions that wait for a line, and whether one has come since the last start.
     patterns: Vec<(Regex, bool)>,
+    /// What its lines may explain.
+    signatures: Signatures,
 }
 
 /// What came of reading.
@@ -68,6 +72,8 @@ pub struct Read {
     pub matched: bool,
     /// A rotated file that is to be compressed.
     pub compress: Option<PathBuf>,
+    /// Lines that explain themselves: the number of the signature, the line.
+    pub signs: Vec<(usize, Line)>,
 }
 
 impl UnitLog {
@@ -86,7 +92,14 @@ impl UnitLog {
             file: to.file.as_ref().map(RotatedFile::new),
             journal: to.journal.then(|| Journal::new(name)),
             patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
+            signatures: Signatures::default(),
         }
+    }
+
+    /// The same, looking for lines that explain themselves.
+    #[must_use]
+    pub fn looking_for(self, signatures: Signatures) -> Self {
+        Self { signatures, ..self }
     }
 
     /// The end a new process writes to. The reading end is opened and watched with it, unless it still is.
@@ -238,6 +251,8 @@ impl UnitLog {
                     read.matched = true;
                 }
             }
+            read.signs
+                .extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
             if self.console {
                 console.line(&self.name, &line, self.format);
             }

@@ -6,7 +6,7 @@ use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
     Error, EventRecord, InForce, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo,
-    Setting, Ticket,
+    Setting, Sign, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
@@ -47,6 +47,11 @@ impl Runner for World {
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
         let about = self.plan.policy.find(unit).and_then(|id| self.plan.about.get(id.0 as usize));
         about.map(|about| about.info.clone()).unwrap_or_default()
+    }
+
+    fn signs(&self, unit: &str) -> Vec<Sign> {
+        let Some(id) = self.plan.policy.find(unit) else { return Vec::new() };
+        World::signs(self, id).into_iter().map(|(_, sign)| sign).collect()
     }
 
     fn in_force(&self, unit: &str) -> Option<InForce> {

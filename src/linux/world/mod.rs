@@ -6,6 +6,7 @@
 mod asked;
 mod end;
 mod hear;
+pub mod signs;
 mod start;
 
 use std::cell::RefCell;
@@ -17,7 +18,7 @@ use super::cgroup::Cgroups;
 use super::clock::{self, Clock};
 use super::eventlog::EventLog;
 use super::helper::{Helpers, Purpose};
-use super::log::{Console, UnitLog};
+use super::log::{Console, Signatures, UnitLog};
 use super::oom::OomWatch;
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
@@ -116,7 +117,8 @@ impl World {
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let number = number as u32;
             let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
-            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec));
+            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec))
+                .looking_for(Signatures::new(&exec.signatures));
             units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
         }
         let events_dir =
@@ -257,7 +259,7 @@ impl World {
             }
             self.said.insert(unit, words);
         }
-        let (record, trouble) = self.events.add(after);
+        let (record, trouble) = self.events.add(after, None);
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
         }

@@ -288,7 +288,7 @@ impl Oracle {
     /// A start without a main process is not replaced by a restart.
     fn is_on_its_way(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        seen.preparing || matches!(seen.process, Some((Phase::Step(_), _)))
+        seen.preparing || seen.unreachable || matches!(seen.process, Some((Phase::Step(_), _)))
     }
 
     /// An order that goes for all dependents too.

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
+    /// It has been sent KILL.
+    pub killed: bool,
     /// A question is on its way.
     pub asked: bool,
     /// An external has not answered in time, or no longer.
@@ -264,7 +266,7 @@ impl Oracle {
     /// Since when the unit has been ready, if it is.
     pub(super) fn ready_since(&self, unit: UnitId) -> Option<Time> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
-        if self.is_external(unit) && !seen.wanted {
+        if self.is_external(unit) && (!seen.wanted || seen.dragged || seen.named) {
             return None;
         }
         if self.is_external(unit) {
@@ -295,10 +297,10 @@ impl Oracle {
         }
         let stopping = seen.signalled_at.is_some() || seen.named || seen.dragged;
         let runs = seen.process == Some((Phase::Main, true)) && !stopping;
+        let external = self.is_external(edge.to);
         match edge.until {
-            Until::Spawned if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
+            Until::Spawned | Until::Ready if external => self.ready_since(edge.to).is_some(),
             Until::Spawned => runs,
-            Until::Ready if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
             Until::Ready => runs && self.ready_since(edge.to).is_some() && !seen.unhealthy,
             Until::Finished => false,
         }
@@ -347,8 +349,11 @@ impl Oracle {
 
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        let idle = !seen.is_live() && !seen.preparing;
-        let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
+        let asking = self.is_external(unit) && seen.starts > 0;
+        let down = !seen.is_live() && !seen.preparing;
+        let idle = down && !asking;
+        let stays = self.plan.units[unit.0 as usize].holds_data && !down;
+        let follows = !self.is_at_rest(unit) && !stays;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
@@ -364,8 +369,8 @@ impl Oracle {
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);
             let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
-            let gone = other.ended || away || other.unreachable || waited;
-            blocked |= idle && seen.wanted && !self.reached(edge) && gone;
+            let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
+            blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
         }
         let crossed = self.conflicts[unit.0 as usize].iter().any(|other| self.get(*other).is_up());
         blocked |= idle && seen.wanted && crossed;
