@@ -33,6 +33,7 @@ fn setting(facts: &serde_json::Value, name: &str) -> String {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one unit with everything, looked at from every side")]
 fn everything_takes_effect_and_is_shown() {
     if !geteuid().is_root() {
         return skip("context", "only root may set what is tested here");

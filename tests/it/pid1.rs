@@ -34,6 +34,7 @@ fn row(name: &str, script: impl Fn(Mode) + Sync) {
 }
 
 /// A skip is never silent.
+#[allow(clippy::print_stdout, reason = "this is where a person reading the test's output sees it")]
 pub fn skip(test: &str, reason: &str) {
     println!("SKIP: {test}: {reason}");
     if let Ok(path) = std::env::var("TENON_SKIPPED") {
@@ -323,13 +324,13 @@ fn row_12_a_worker_in_disguise_is_gone_before_the_next_start() {
         unit(&env, "a", &script, more);
         unit(&env, "b", "exec sleep 300", "");
         let mut runner = env.run_as(mode, "", &RUN);
-        let tried = || fs::read_to_string(&tries).unwrap_or_default();
-        until("the first try", || (tried() == "got\n").then_some(()));
+        let outcome = || fs::read_to_string(&tries).unwrap_or_default();
+        until("the first try", || (outcome() == "got\n").then_some(()));
         for n in 2..=3 {
             kill(Pid::from_raw(main_of(&runner, "setsid env -i")), Signal::SIGKILL).unwrap();
-            until("the next try", || (tried().lines().count() == n).then_some(()));
+            until("the next try", || (outcome().lines().count() == n).then_some(()));
         }
-        assert_eq!(tried(), "got\ngot\ngot\n", "{}", runner.said());
+        assert_eq!(outcome(), "got\ngot\ngot\n", "{}", runner.said());
         assert_eq!(runner.stop(), 0);
     });
 }

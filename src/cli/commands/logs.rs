@@ -70,20 +70,17 @@ fn places(context: &Context, args: &LogsArgs) -> Result<Vec<(String, PathBuf)>, 
         let units = Some(args.units.clone());
         Ok(client.call::<_, StatusReply>("Status", &StatusCall { units }, SOON)?)
     });
-    let found: Vec<(String, Option<PathBuf>)> = match asked {
-        Ok(status) => {
-            status.in_force.into_iter().map(|unit| (unit.unit, unit.log.map(PathBuf::from))).collect()
-        }
-        Err(_) => {
-            let planned = context.plan(&[], Sees::Machine)?;
-            let units = planned.plan.policy.units.iter().zip(&planned.plan.exec);
-            units
-                .filter(|(policy, _)| args.units.iter().any(|name| **name == *policy.name))
-                .map(|(policy, exec)| {
-                    (policy.name.to_string(), exec.log.file.as_ref().map(|file| file.path.clone()))
-                })
-                .collect()
-        }
+    let found: Vec<(String, Option<PathBuf>)> = if let Ok(status) = asked {
+        status.in_force.into_iter().map(|unit| (unit.unit, unit.log.map(PathBuf::from))).collect()
+    } else {
+        let planned = context.plan(&[], Sees::Machine)?;
+        let units = planned.plan.policy.units.iter().zip(&planned.plan.exec);
+        units
+            .filter(|(policy, _)| args.units.iter().any(|name| **name == *policy.name))
+            .map(|(policy, exec)| {
+                (policy.name.to_string(), exec.log.file.as_ref().map(|file| file.path.clone()))
+            })
+            .collect()
     };
     let mut places = Vec::new();
     for (unit, path) in found {

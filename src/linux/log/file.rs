@@ -64,7 +64,7 @@ impl RotatedFile {
     }
 
     /// A rotated file that is to be compressed now; [`compressed`](Self::compressed) ends it.
-    pub fn to_compress(&mut self) -> Option<PathBuf> {
+    pub fn take_compress(&mut self) -> Option<PathBuf> {
         (self.compression == Compression::Wanted).then(|| {
             self.compression = Compression::Runs;
             self.numbered(1)
@@ -325,8 +325,8 @@ mod tests {
         let index = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(index("x.log.1.idx"), format!("0 5000 {}\n", boot_id()));
         assert_eq!(index("x.log.idx"), format!("0 7000 {}\n", boot_id()));
-        let old = file.to_compress().unwrap();
-        assert_eq!((old.clone(), file.to_compress()), (folder.path().join("x.log.1"), None));
+        let old = file.take_compress().unwrap();
+        assert_eq!((old.clone(), file.take_compress()), (folder.path().join("x.log.1"), None));
         // While it is being compressed nothing is rotated.
         assert_eq!(file.append(b"dddddddd\n", at(8)), None);
         assert_eq!(fs::read_to_string(&path).unwrap(), "cc\ndddddddd\n");

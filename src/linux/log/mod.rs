@@ -264,7 +264,7 @@ impl UnitLog {
         }
         if let Some(file) = &mut self.file {
             read.troubles.extend(file.append(&raw, now));
-            read.compress = file.to_compress().or_else(|| read.compress.take());
+            read.compress = file.take_compress().or_else(|| read.compress.take());
         }
     }
 
