@@ -1,9 +1,9 @@
 //! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
 
 use super::message::{
-    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign,
-    StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InForce, InfoLine, JobRequest,
+    KillCall, LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall,
+    Sign, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -38,6 +38,15 @@ pub trait Runner {
     /// What a unit has written that explains itself.
     fn signs(&self, unit: &str) -> Vec<Sign> {
         let _ = unit;
+        Vec::new()
+    }
+    /// What holds for a unit's process; nothing for units without one.
+    fn in_force(&self, unit: &str) -> Option<InForce> {
+        let _ = unit;
+        None
+    }
+    /// Processes that nothing ties to a unit, in words.
+    fn strays(&self) -> Vec<String> {
         Vec::new()
     }
     /// How far a unit is from a goal.
@@ -206,7 +215,10 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
     let signs = units.iter().flat_map(|unit| runner.signs(&unit.unit)).collect();
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, signs })))
+    let in_force = units.iter().filter_map(|unit| runner.in_force(&unit.unit)).collect();
+    let strays = runner.strays();
+    let runner = runner.info();
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner, units, info, signs, in_force, strays })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

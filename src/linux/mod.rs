@@ -9,13 +9,18 @@
 //!
 //! Must not know: TOML, expressions, policy (when to restart, what waits for what).
 
+mod cgroup;
 mod clock;
+mod credentials;
 mod eventlog;
 mod files;
 mod helper;
 mod identity;
+mod lastwords;
 mod log;
 mod notify;
+mod oom;
+mod place;
 mod poller;
 mod preflight;
 mod probe;
@@ -25,6 +30,7 @@ mod serve;
 mod signals;
 mod spawn;
 mod sys;
+mod termination;
 mod tree;
 mod unit;
 mod upward;

@@ -10,12 +10,14 @@
 mod before;
 mod byte_exact;
 mod client;
+mod context;
 mod control;
 mod device_context;
 mod env;
 mod foreground;
 mod help;
 mod output;
+mod pid1;
 mod ports;
 mod processes;
 mod profile;

@@ -15,8 +15,14 @@ fn unit() -> UnitExec {
 
 fn start(unit: &UnitExec, argv: &[&str]) -> Result<Launch, Failure> {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
-    let what =
-        What { argv: &argv, extra_env: &[], session: Session::Own, stdio: Stdio::default(), nofile: None };
+    let what = What {
+        argv: &argv,
+        extra_env: &[],
+        session: Session::Own,
+        stdio: Stdio::default(),
+        nofile: None,
+        cgroup: None,
+    };
     launch(prepare(unit, what)?)
 }
 
@@ -46,7 +52,7 @@ fn check(unit: &UnitExec, argv: &[&str], expectation: &str) {
     let said = match outcome(unit, argv).pop() {
         None => "runs".to_owned(),
         Some(Report::Failed(failure)) => failure.message,
-        Some(Report::Degraded(message)) => format!("degraded: {message}"),
+        Some(Report::Degraded { message, .. }) => format!("degraded: {message}"),
     };
     assert_eq!(said, expectation);
 }

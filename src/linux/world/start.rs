@@ -13,8 +13,8 @@ use crate::linux::poller::{Interest, Token};
 use crate::linux::preflight::{self, Asked, Situation};
 use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
-use crate::linux::unit::{Current, Preparing, Question};
-use crate::linux::{files, identity, sys};
+use crate::linux::unit::{Current, Facts, Preparing, Question};
+use crate::linux::{credentials, files, identity, sys};
 use crate::plan::exec::{Preflight, Probe, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
@@ -123,7 +123,14 @@ impl World {
                 let exec = self.plan.exec.get(id.0 as usize).ok_or("no such unit")?;
                 let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
                 let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-                let what = What { argv, extra_env: &[], session: Session::Own, stdio, nofile: self.nofile };
+                let what = What {
+                    argv,
+                    extra_env: &[],
+                    session: Session::Own,
+                    stdio,
+                    nofile: self.nofile,
+                    cgroup: None,
+                };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 self.helpers.run(context, read, Purpose::Preflight(id), now + HELP_TIMEOUT, &self.poller)
             }
@@ -193,9 +200,14 @@ impl World {
         let extra_env = self.extra_env(id, phase)?;
         let Some(exec) = self.plan.exec.get(number) else { return Err(setup("no such unit")) };
         let session = if foreground { foreground_session() } else { Session::Own };
-        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, nofile: self.nofile };
-        let launch = spawn::launch(spawn::prepare(exec, what)?)?;
+        let name = self.plan.policy.get(id).map_or("", |unit| &*unit.name);
+        let made = self.cgroups.make(name, &exec.cgroup).map_err(|why| setup(&why))?;
+        let cgroup = made.as_ref().map(|made| made.path.as_path()).filter(|_| self.cgroups.is_there());
+        let nofile = self.nofile;
+        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, nofile, cgroup };
+        let mut launch = spawn::launch(spawn::prepare(exec, what)?)?;
         let pid = launch.pid;
+        let mut facts = Facts::of(made, exec, &mut launch);
         let watched = self.poller.add(&launch.reports, Token::Launch(id.0), Interest::Read);
         if let Err(errno) = watched {
             // Nobody would hear of it: not even begun is better.
@@ -203,7 +215,14 @@ impl World {
             return Err(setup(&format!("cannot watch the new process: {}", errno.desc())));
         }
         let deadline = timeout.map(|timeout| self.clock.now() + timeout);
+        let name = self.name(id).to_owned();
+        for message in &facts.left_out {
+            tracing::warn!("{name}: {message}; started without it");
+        }
         let Some(unit) = self.units.get_mut(number) else { return Ok(()) };
+        facts.last_words = std::mem::take(&mut unit.facts.last_words);
+        facts.hint = unit.facts.hint.take();
+        unit.facts = facts;
         unit.current =
             Some(Current { pid, generation, phase, launch: Some(launch), failure: None, deadline });
         unit.groups.push(pid);
@@ -252,6 +271,13 @@ impl World {
         if wants && phase == Phase::Main {
             extra.push(("NOTIFY_SOCKET".to_owned(), self.notify_address(id)?));
         }
+        if let Some(exec) = self.plan.exec.get(number)
+            && !exec.credentials.is_empty()
+        {
+            let folder = self.run_dir.as_ref().map(|dir| dir.credentials(id.0));
+            let folder = credentials::write(exec, folder.as_deref()).map_err(|why| setup(&why))?;
+            extra.push(("CREDENTIALS_DIRECTORY".to_owned(), folder));
+        }
         if let Some(unit) = self.units.get(number) {
             extra.push((tree::MARK.to_owned(), unit.mark.clone()));
         }
@@ -291,7 +317,11 @@ impl World {
         let (reports, over) = launch.read();
         for report in reports {
             match report {
-                Report::Degraded(message) => tracing::warn!("{name}: {message}; started without it"),
+                Report::Degraded { setting, message } => {
+                    tracing::warn!("{name}: {message}; started without it");
+                    unit.facts.in_force.retain(|(known, _)| *known != setting);
+                    unit.facts.left_out.push(message);
+                }
                 Report::Failed(failure) => current.failure = Some(failure),
             }
         }

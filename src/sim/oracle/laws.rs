@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{LAST_WORDS, Law, Oracle};
 use crate::plan::policy::{EdgeKind, Kind, UnitId};
-use crate::supervisor::{Action, Generation, JobId, Phase};
+use crate::supervisor::{Action, Generation, JobId, Phase, Time};
 
 const SIGKILL: i32 = 9;
 /// Rounding of jittered delays.
@@ -136,6 +136,7 @@ impl Oracle {
         let began = first.unwrap_or(now);
         let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
         let ladder = self.plan.units[unit.0 as usize].stop.worst_case();
+        let ladder = self.share_at_least(ladder, began);
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
         }
@@ -146,6 +147,22 @@ impl Oracle {
             }
             self.get_mut(unit).signalled_at = Some(now);
         }
+    }
+
+    /// The sum of all ladders: no order can make a stop take longer.
+    fn all_ladders(&self) -> Duration {
+        self.plan.units.iter().map(|unit| unit.stop.worst_case()).sum()
+    }
+
+    /// What a ladder gets at least when the budget of a shutdown is dealt out, in proportion to the worst of all orders.
+    fn share_at_least(&self, ladder: Duration, began: Time) -> Duration {
+        let Some(shutdown) = self.shutdown_at else { return ladder };
+        let left = (shutdown + self.plan.stop_budget).since(began.max(shutdown));
+        let all = self.all_ladders();
+        if all <= left || all.is_zero() {
+            return ladder;
+        }
+        ladder.mul_f64(left.as_secs_f64() / all.as_secs_f64()).saturating_sub(Duration::from_millis(5))
     }
 
     /// The first signal to a process: there must be a reason, and it must be its turn.
@@ -253,6 +270,8 @@ impl Oracle {
             _ if main => return,
             (true, true, _) => &[69],
             (true, false, true) => &[75, 0],
+            // A share of too small a budget may have been too short for somebody.
+            (true, false, false) if self.all_ladders() > self.plan.stop_budget => &[0, 75],
             (true, false, false) => &[0],
             (false, _, _) => &[0, 69],
         };
