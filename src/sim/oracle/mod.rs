@@ -347,6 +347,7 @@ fn members(plan: &PlanPolicy, unit: UnitId) -> Vec<UnitId> {
 fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
     let edges = plan.units[unit.0 as usize].edges.iter();
     edges
+        .filter(|_| plan.units[unit.0 as usize].skipped.is_none())
         .flat_map(|edge| members(plan, edge.to).into_iter().map(|to| Edge { to, ..edge.clone() }))
         .filter(|edge| edge.to != unit)
         .collect()

@@ -243,13 +243,14 @@ impl Oracle {
             (Some(health), _) => (health.failures.max(1), health.successes.max(1)),
             (None, _) => (3, 1),
         };
+        let too_late = !external && self.own_failure(unit).is_some();
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
         seen.asked = false;
         let good = !matches!(verdict, Verdict::Fail(_));
         if !about_health || seen.unreachable {
             let runs = external || seen.spawned_at.is_some();
-            if good && runs && (seen.passed_at.is_none() || seen.unreachable) {
+            if good && runs && !too_late && (seen.passed_at.is_none() || seen.unreachable) {
                 seen.passed_at = Some(now);
                 seen.unreachable = false;
                 seen.failures = 0;
@@ -356,7 +357,7 @@ impl Oracle {
     pub(super) fn is_late(&self, unit: UnitId) -> bool {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
-        let asked = seen.asked_at.filter(|_| !by_spawn);
+        let asked = seen.asked_at.filter(|_| !by_spawn && seen.passed_at.is_none());
         asked.zip(ready.timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
     }
 
