@@ -405,7 +405,9 @@ impl Oracle {
                 matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
             let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
             let fell = away || other.adrift || lost;
+            let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
+                && !other_stops
                 && other.generation > seen.generation
                 && self.ready_since(edge.to) > seen.asked_at
                 && matches!(seen.process, Some((Phase::Main, _)));
