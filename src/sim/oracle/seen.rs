@@ -35,6 +35,8 @@ pub(super) struct Seen {
     pub failures: u32,
     pub successes: u32,
     pub unhealthy: bool,
+    /// Since when.
+    pub unhealthy_at: Option<Time>,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
     /// It has been sent KILL.
@@ -264,7 +266,10 @@ impl Oracle {
         } else {
             seen.successes = 0;
             seen.failures += 1;
-            seen.unhealthy |= seen.failures >= failures;
+            if !seen.unhealthy && seen.failures >= failures {
+                seen.unhealthy = true;
+                seen.unhealthy_at = Some(now);
+            }
             seen.unreachable |= external && seen.failures >= failures;
         }
     }
@@ -343,7 +348,8 @@ impl Oracle {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
         let ready = self.ready_since(unit);
         let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
-        let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| self.now.since(at)) };
+        let until = seen.unhealthy_at.unwrap_or(self.now);
+        let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| until.since(at)) };
         if seen.unhealthy && restarts && unhealthy.is_retried(&policy.restart) {
             Some(unhealthy)
         } else if self.is_late(unit) && ready.is_none() {
