@@ -110,6 +110,8 @@ impl fmt::Display for End {
 pub enum By {
     /// Its own, the kernel's, or somebody else's.
     Others,
+    /// Somebody asked tenon to send it this signal (`tenon kill`).
+    Asked,
     /// A stop signal had been sent to it.
     Stop,
     /// It had not ended in time, and was sent KILL.
@@ -117,6 +119,14 @@ pub enum By {
 }
 
 impl By {
+    /// Whose doing an end was that no stop is at the bottom of.
+    pub(super) fn unasked(status: ExitStatus, asked: Option<i32>) -> Self {
+        match status {
+            ExitStatus::Signal { signal, .. } if asked == Some(signal) => By::Asked,
+            ExitStatus::Code(_) | ExitStatus::Signal { .. } | ExitStatus::Unknown => By::Others,
+        }
+    }
+
     /// The end in words, with whose doing it was where that says more than the status itself.
     pub(super) fn words(self, status: ExitStatus) -> String {
         let words = status.words();
@@ -127,10 +137,11 @@ impl By {
             (By::Stop, ExitStatus::Signal { signal, .. }) if signal != 9 => {
                 format!("{words} by tenon's stop")
             }
+            (By::Asked, ExitStatus::Signal { .. }) => format!("{words}, sent with `tenon kill`"),
             (By::Others, ExitStatus::Signal { signal: 9, oom: false, .. }) => {
                 format!("{words}, not by tenon")
             }
-            (By::Others | By::Stop | By::Ladder, _) => words,
+            (By::Others | By::Asked | By::Stop | By::Ladder, _) => words,
         }
     }
 }

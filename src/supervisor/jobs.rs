@@ -144,6 +144,7 @@ impl Turn<'_> {
         if known.process().is_none() && !left_overs {
             return Outcome::Failed(format!("`{}` is not running", self.name(unit)));
         }
+        self.unit_mut(unit).asked_signal = Some(signal);
         self.actions.push(Action::Kill { unit, generation, signal, scope });
         Outcome::Done
     }

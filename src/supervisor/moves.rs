@@ -59,6 +59,7 @@ impl Turn<'_> {
         this.trace = false;
         this.says = None;
         this.stop_signal = None;
+        this.asked_signal = None;
         this.cut = false;
         if matches!(self.policy(unit).kind, Kind::External { .. }) {
             self.start_external(unit);
@@ -186,7 +187,7 @@ impl Turn<'_> {
         let end = End::Exited { status, premature };
         self.unit_mut(unit).trace = true;
         self.unit_mut(unit).last_exit = Some(status);
-        self.unit_mut(unit).last_exit_by = By::Others;
+        self.unit_mut(unit).last_exit_by = By::unasked(status, self.unit(unit).asked_signal);
         if !end.is_success() {
             self.attempt_failed(unit, &end);
         }

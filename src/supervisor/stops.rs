@@ -155,7 +155,7 @@ impl Turn<'_> {
                 (_, Some(sent)) if matches!(status, Some(ExitStatus::Signal { signal, .. }) if signal == sent) => {
                     By::Stop
                 }
-                _ => By::Others,
+                _ => status.map_or(By::Others, |status| By::unasked(status, this.asked_signal)),
             };
         }
         if !this.trace || scope == Scope::Main {

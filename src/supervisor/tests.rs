@@ -158,6 +158,22 @@ fn requests_that_name_nobody_are_refused() {
 }
 
 #[test]
+fn whose_doing_a_death_was_is_told() {
+    let killed = |asked: bool| {
+        let mut bench = Bench::new("unit web delays=10s");
+        let unit = bench.id("web");
+        if asked {
+            let kill = Request::Kill { unit, signal: 9, scope: Scope::Main };
+            bench.tell(Event::Request(JobId(1), kill));
+        }
+        bench.exited("web", ExitStatus::Signal { signal: 9, core: false, oom: false });
+        bench.machine.unit(unit).and_then(|seen| seen.last_exit)
+    };
+    assert_eq!(killed(true).as_deref(), Some("killed by SIGKILL, sent with `tenon kill`"));
+    assert_eq!(killed(false).as_deref(), Some("killed by SIGKILL, not by tenon"));
+}
+
+#[test]
 fn a_kill_goes_to_what_runs_and_changes_no_wish() {
     let mut bench = Bench::new("unit web delays=10s");
     let (unit, generation) = (bench.id("web"), bench.generation("web"));

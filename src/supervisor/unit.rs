@@ -54,6 +54,8 @@ pub(super) struct Unit {
     pub cut: bool,
     /// The signal of the stop ladder that the current start has been sent last.
     pub stop_signal: Option<i32>,
+    /// The last signal that somebody had sent to it on request, not as part of a stop.
+    pub asked_signal: Option<i32>,
     /// What it says of itself.
     pub says: Option<String>,
 }
@@ -235,6 +237,7 @@ impl Unit {
             last_exit_by: By::Others,
             cut: false,
             stop_signal: None,
+            asked_signal: None,
             says: None,
         }
     }
