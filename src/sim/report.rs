@@ -119,6 +119,9 @@ impl Report {
     fn event(&self, event: &Event) -> (&'static str, String, String) {
         let (unit, what) = match event {
             Event::PlanLoaded(plan) => (None, format!("plan of {} units", plan.units.len())),
+            Event::PlanChanged(change) => {
+                (None, format!("another plan of {} units", change.plan.units.len()))
+            }
             Event::Request(job, request) => (None, format!("request {} {}", job.0, self.request(request))),
             Event::Prepared { unit, generation, result } => {
                 let how = if result.is_ok() { "prepared" } else { "not prepared" };

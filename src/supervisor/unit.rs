@@ -52,6 +52,8 @@ pub(super) struct Unit {
     pub stop_signal: Option<i32>,
     /// What it says of itself.
     pub says: Option<String>,
+    /// What counts of its configuration from its next start on.
+    pub next: Option<Box<UnitPolicy>>,
 }
 
 /// A unit's state with everything that belongs to it.
@@ -230,6 +232,7 @@ impl Unit {
             last_exit: None,
             stop_signal: None,
             says: None,
+            next: None,
         }
     }
 
