@@ -29,6 +29,8 @@ pub struct Context {
     pub global: Global,
     /// Where the words go.
     pub output: Output,
+    /// What programs have said of this machine before: they are not asked again.
+    pub remembered: Option<Facts>,
 }
 
 /// How much of this machine a verb may see.
@@ -189,7 +191,11 @@ impl Context {
         let mut env = text_environment();
         env.extend(prepared.node_env());
         let machine = Here { env, may_run_programs: sees == Sees::Programs };
-        Ok(Some(Facts::gather(&machine, &prepared.fact_declarations())))
+        let mut facts = Facts::gather(&machine, &prepared.fact_declarations());
+        if let Some(remembered) = &self.remembered {
+            facts.keep_answers(remembered);
+        }
+        Ok(Some(facts))
     }
 }
 

@@ -56,7 +56,10 @@ impl Row {
         let now = status.runner.now;
         let own = status.info.iter().filter(|line| line.unit == unit.unit);
         Self {
-            info: own.map(|line| format!("{}: {}", line.name, line.value)).collect(),
+            info: own
+                .map(|line| format!("{}: {}", line.name, line.value))
+                .chain(pending(unit, status))
+                .collect(),
             cells: [
                 unit.unit.clone(),
                 unit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
@@ -67,6 +70,19 @@ impl Row {
             state: words(unit, now),
         }
     }
+}
+
+/// What the files say of a unit and what does not count yet.
+fn pending(unit: &UnitSnapshot, status: &StatusReply) -> Vec<String> {
+    let own = status.pending.iter().filter(|change| change.unit == unit.unit);
+    own.flat_map(|change| {
+        let head = format!("pending ({})", change.class);
+        if change.lines.is_empty() {
+            return vec![format!("{head}: {}", change.what)];
+        }
+        change.lines.iter().map(|line| format!("{head}: {line}")).collect()
+    })
+    .collect()
 }
 
 /// The colour of the state's word; the word itself says the same.
@@ -291,7 +307,7 @@ mod tests {
         ];
         let info =
             InfoLine { unit: "pool-store".to_owned(), name: "segment".to_owned(), value: "400GB".to_owned() };
-        StatusReply { runner, units, info: vec![info] }
+        StatusReply { runner, units, info: vec![info], pending: Vec::new() }
     }
 
     fn plain(text: &str) -> String {

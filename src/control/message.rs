@@ -108,6 +108,11 @@ pub enum JobRequest {
         /// To whom.
         scope: KillScope,
     },
+    /// Have a unit read its own configuration again, as its `[reload]` says.
+    ReloadUnit {
+        /// Which.
+        unit: String,
+    },
     /// Ask the probes once; answered by [`Outcome::Probed`].
     Probe {
         /// Which.
@@ -219,6 +224,50 @@ pub struct StatusReply {
     /// What their `[info]` says.
     #[serde(default)]
     pub info: Vec<InfoLine>,
+    /// Changes of the configuration that do not count yet.
+    #[serde(default)]
+    pub pending: Vec<PlanChange>,
+}
+
+/// What changes for one unit between what runs and the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanChange {
+    /// Which.
+    pub unit: String,
+    /// `added`, `removed`, `changed`.
+    pub what: String,
+    /// `live`, `needs restart`, `destructive`.
+    pub class: String,
+    /// Each change in a line.
+    pub lines: Vec<String>,
+    /// It counts now; else it is pending.
+    pub applied: bool,
+}
+
+/// Parameters of `Reload`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadCall {
+    /// Change nothing, only tell what would change.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+    /// Restart what needs it.
+    #[serde(default)]
+    pub apply_restarts: Option<bool>,
+    /// Units whose data may be lost.
+    #[serde(default)]
+    pub allow_destructive: Option<Vec<String>>,
+}
+
+/// What `Reload` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReloadReply {
+    /// The files are right; if not, nothing has changed.
+    pub accepted: bool,
+    /// What is wrong with the files, warnings included, for people.
+    pub problems: String,
+    /// What changes, in the order of the plan.
+    pub changes: Vec<PlanChange>,
 }
 
 /// A line of a unit's `[info]`.

@@ -21,7 +21,8 @@ mod service;
 mod session;
 
 pub use message::{
-    Access, Error, EventRecord, INTERFACE, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, RunnerInfo,
+    Access, Error, EventRecord, INTERFACE, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding,
+    ReloadCall, ReloadReply, RunnerInfo,
 };
 pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};

@@ -2,8 +2,9 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, StartCall,
-    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReloadCall, ReloadReply, Reply, RunnerInfo,
+    SERVICE_INTERFACE, ShutdownCall, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall,
+    WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -46,6 +47,18 @@ pub trait Runner {
     /// # Errors
     /// [`Error::Unavailable`] if nothing is kept, [`Error::Failed`] if it cannot be read.
     fn logs(&self, unit: &str, lines: usize) -> Result<Vec<LogLine>, Error>;
+    /// Changes of the configuration that do not count yet.
+    fn pending(&self) -> Vec<PlanChange> {
+        Vec::new()
+    }
+    /// Reads the configuration again and goes on with it, if nothing is wrong with it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it has none, [`Error::Refused`] while it shuts down.
+    fn reload(&mut self, call: &ReloadCall) -> Result<ReloadReply, Error> {
+        let _ = call;
+        Err(Error::Unavailable("this runner has no files to read again".to_owned()))
+    }
     /// Begins a job. Its end is told to the session that asked by [`Session::job_done`](super::Session::job_done),
     /// never from within this call.
     ///
@@ -173,6 +186,12 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             let unit = one_unit(&unit, runner)?.unit;
             begin(JobRequest::Probe { unit }, runner)
         }
+        "Reload" => runner.reload(&parameters(call)?).map(|reply| Answer::Reply(Reply::of(&reply))),
+        "ReloadUnit" => {
+            let UnitCall { unit } = parameters(call)?;
+            let unit = one_unit(&unit, runner)?.unit;
+            begin(JobRequest::ReloadUnit { unit }, runner)
+        }
         "GetPlan" => Ok(Answer::Reply(Reply::of(&PlanReply { plan: runner.plan() }))),
         "Shutdown" => {
             let ShutdownCall { fast } = parameters(call)?;
@@ -198,7 +217,9 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info })))
+    let mut pending = runner.pending();
+    pending.retain(|change| names.is_empty() || names.contains(&change.unit));
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, pending })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

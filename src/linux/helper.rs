@@ -33,6 +33,8 @@ pub enum Purpose {
     },
     /// The preparation of a unit.
     Preflight(UnitId),
+    /// The `[reload]` command of a unit, for the request with this number.
+    Reload(u64),
 }
 
 /// What became of a helper.

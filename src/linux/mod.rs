@@ -28,5 +28,6 @@ mod sys;
 mod tree;
 mod unit;
 mod upward;
+mod watch;
 mod words;
 mod world;

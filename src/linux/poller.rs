@@ -39,6 +39,8 @@ pub enum Token {
     Probe(u32),
     /// Output of a helper child.
     Helper(u32),
+    /// A folder of the configuration has changed.
+    Watch,
 }
 
 impl Token {
@@ -55,6 +57,7 @@ impl Token {
             Token::ReadyFd(id) => (8, id),
             Token::Probe(id) => (9, id),
             Token::Helper(id) => (10, id),
+            Token::Watch => (11, 0),
         };
         (kind << 32) | u64::from(id)
     }
@@ -73,6 +76,7 @@ impl Token {
             8 => Token::ReadyFd(id),
             9 => Token::Probe(id),
             10 => Token::Helper(id),
+            11 => Token::Watch,
             _ => return None,
         })
     }

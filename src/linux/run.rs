@@ -12,6 +12,8 @@ use super::upward::Messages;
 use super::world::{Hands, World};
 use crate::plan::Plan;
 
+pub use super::world::{Planner, Replanned};
+
 pub use super::log::{Colour, Style};
 pub use super::upward::ReadyWhen;
 
@@ -50,6 +52,10 @@ pub struct RunOptions {
     pub profile: Option<String>,
     /// The plan as `tenon plan --output json` shows it, for those who ask.
     pub plan_view: serde_json::Value,
+    /// Makes another plan from the files as they are then; left out: there are none.
+    pub planner: Option<Planner>,
+    /// Reload when something changes in these folders; empty: not by itself.
+    pub watch: Vec<PathBuf>,
 }
 
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
@@ -161,6 +167,7 @@ impl Loop {
             Token::ReadyFd(unit) => self.world.ready_fd_ready(unit),
             Token::Probe(socket) => self.world.probe_ready(socket),
             Token::Helper(id) => self.world.helper_ready(id),
+            Token::Watch => self.world.files_changed(),
         }
     }
 
@@ -189,7 +196,7 @@ impl Loop {
                 libc::SIGQUIT => self.world.begin_shutdown(true),
                 libc::SIGUSR1 => self.world.reopen(),
                 libc::SIGUSR2 => self.world.tell_state(),
-                libc::SIGHUP => tracing::warn!("reload is not available yet; SIGHUP changes nothing"),
+                libc::SIGHUP => self.world.reload_by_itself("SIGHUP"),
                 _ => {}
             }
         }

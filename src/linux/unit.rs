@@ -122,6 +122,15 @@ impl Unit {
         }
     }
 
+    /// It is no unit of the plan any more, and nothing of it is left.
+    pub fn end(mut self, poller: &Poller) {
+        self.drop_ready_fd(poller);
+        self.log.close(poller);
+        if let Some(socket) = self.notify.take() {
+            socket.close(poller);
+        }
+    }
+
     /// By what its processes are known.
     pub fn evidence(&self, unit: UnitId) -> Evidence {
         Evidence { unit, groups: self.groups.clone(), mark: self.mark.clone() }

@@ -13,6 +13,7 @@ mod logs;
 mod plan;
 mod probe;
 mod profile;
+mod reload;
 mod run;
 mod shutdown;
 mod start;
@@ -34,6 +35,8 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),
         Verb::Restart(args) => stop::restart(context, args),
+        Verb::Reload(args) => reload::run(context, args),
+        Verb::Diff => return reload::diff(context),
         Verb::Kill(args) => kill::run(context, args),
         Verb::Logs(args) => logs::run(context, args),
         Verb::Events(args) => events::run(context, args),

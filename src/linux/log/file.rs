@@ -24,6 +24,11 @@ impl RotatedFile {
         Self { plan: plan.clone(), open: None, size: 0, dropped: 0 }
     }
 
+    /// What it was made from.
+    pub fn plan(&self) -> &LogFile {
+        &self.plan
+    }
+
     /// Forgets the open file.
     pub fn reopen(&mut self) {
         self.open = None;

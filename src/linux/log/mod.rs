@@ -133,6 +133,22 @@ impl UnitLog {
         Ok((reader, writer))
     }
 
+    /// Output goes elsewhere from now on, and other lines are waited for.
+    pub fn redirect(&mut self, to: &exec::Log, patterns: Vec<Regex>) {
+        self.console = to.console;
+        if self.file.as_ref().map(RotatedFile::plan) != to.file.as_ref() {
+            self.file = to.file.as_ref().map(RotatedFile::new);
+        }
+        if self.journal.is_some() != to.journal {
+            self.journal = to.journal.then(|| Journal::new(&self.name));
+        }
+        let known: Vec<&str> = self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
+        let wanted: Vec<&str> = patterns.iter().map(Regex::as_str).collect();
+        if known != wanted {
+            self.patterns = patterns.into_iter().map(|pattern| (pattern, false)).collect();
+        }
+    }
+
     /// A new start: the patterns wait anew.
     pub fn new_start(&mut self) {
         for (_, found) in &mut self.patterns {

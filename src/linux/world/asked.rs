@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
-    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo, Ticket,
+    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding, ReloadCall,
+    ReloadReply, Runner, RunnerInfo, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
@@ -28,7 +29,7 @@ impl Runner for World {
     }
 
     fn units(&self) -> Vec<UnitSnapshot> {
-        self.supervisor.snapshot()
+        self.shown()
     }
 
     fn has_label(&self, unit: &str, label: &str) -> bool {
@@ -67,6 +68,14 @@ impl Runner for World {
         Ok(known.log.tail().last(lines).map(|line| log_line(unit, line)).collect())
     }
 
+    fn pending(&self) -> Vec<PlanChange> {
+        self.pending.clone()
+    }
+
+    fn reload(&mut self, call: &ReloadCall) -> Result<ReloadReply, Error> {
+        World::reload(self, call)
+    }
+
     fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error> {
         let ticket = Ticket(self.next_ticket);
         let request = match request {
@@ -84,6 +93,12 @@ impl Runner for World {
                     KillScope::Tree => Scope::Tree,
                 };
                 Request::Kill { unit: self.id(&unit)?, signal, scope }
+            }
+            JobRequest::ReloadUnit { unit } => {
+                let unit = self.id(&unit)?;
+                self.next_ticket += 1;
+                self.reload_unit(ticket, unit);
+                return Ok(ticket);
             }
             JobRequest::Probe { unit } => {
                 let unit = self.id(&unit)?;

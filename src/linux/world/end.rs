@@ -1,6 +1,7 @@
 //! Signals, exits, and the question whether anything of a unit is left.
 
 use super::{World, is_wide};
+use crate::control::Ticket;
 use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
@@ -62,6 +63,7 @@ impl World {
     pub(super) fn helped(&mut self, finished: &Finished) {
         match finished.purpose {
             Purpose::Preflight(unit) => self.condition_answered(unit, finished),
+            Purpose::Reload(ticket) => self.unit_reloaded(Ticket(ticket), finished),
             Purpose::Probe { .. } => {
                 let mut tools =
                     Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };

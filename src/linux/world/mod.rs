@@ -6,6 +6,7 @@
 mod asked;
 mod end;
 mod hear;
+mod reload;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,7 +25,8 @@ use super::serve::News;
 use super::tree::Evidence;
 use super::unit::Unit;
 use super::upward::{Messages, Upward};
-use crate::control::{self, ProbeFinding, Ticket};
+use super::watch::Watch;
+use crate::control::{self, PlanChange, ProbeFinding, Ticket};
 use crate::plan::Plan;
 use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
@@ -47,6 +49,8 @@ struct ProbeJob {
     findings: Vec<ProbeFinding>,
 }
 
+pub use reload::{Planner, Replanned};
+
 /// What a runner works with.
 pub struct Hands {
     /// Descriptors and the timer.
@@ -61,6 +65,13 @@ pub struct Hands {
 
 /// Everything real.
 pub struct World {
+    /// What waits for the next start of a unit.
+    next: reload::Next,
+    /// The units to be shown, in the order of the plan.
+    order: Vec<UnitId>,
+    /// Changes of the configuration that do not count yet.
+    pending: Vec<PlanChange>,
+    watch: Watch,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) console: Console,
@@ -108,17 +119,20 @@ impl World {
         let mark = format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros());
         let mut units = Vec::new();
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
-            let number = number as u32;
-            let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
-            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec));
-            units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
+            units.push(new_unit(&policy.name, number as u32, exec, run_dir.as_ref(), &mark));
         }
         let events_dir =
             options.state_dir.clone().or_else(|| run_dir.as_ref().map(|dir| dir.path().to_owned()));
         let events = EventLog::new(events_dir.map(|dir| dir.join("events.jsonl")));
         let supervisor = Supervisor::new(options.seed);
         let upward = Upward::new(options.ready);
+        let order = (0..plan.policy.units.len()).map(|at| UnitId(at as u32)).collect();
+        let watch = Watch::new(&options.watch, &poller);
         Self {
+            next: reload::Next::new(),
+            order,
+            pending: Vec::new(),
+            watch,
             clock: Clock::new(),
             poller,
             console,
@@ -253,6 +267,9 @@ impl World {
             self.answered(answer);
         }
         self.expire_steps(now);
+        if self.watch.is_due(now) {
+            self.reload_by_itself("its files have changed");
+        }
         if self.supervisor.deadline().is_some_and(|at| at <= now) {
             self.inbox.push_back(Event::DeadlineReached);
         }
@@ -281,7 +298,12 @@ impl World {
 
     fn next_deadline(&self) -> Option<Time> {
         let steps = self.units.iter().filter_map(|unit| unit.current.as_ref()?.deadline);
-        let own = [self.supervisor.deadline(), self.helpers.deadline(), self.probes.deadline()];
+        let own = [
+            self.supervisor.deadline(),
+            self.helpers.deadline(),
+            self.probes.deadline(),
+            self.watch.deadline(),
+        ];
         own.into_iter().flatten().chain(steps).min()
     }
 
@@ -382,6 +404,13 @@ fn in_words(unit: &UnitSnapshot) -> String {
     let more = degraded.or_else(|| unit.detail.clone()).or(cause);
     let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
     format!("{}: {}{more}", unit.unit, unit.state.word())
+}
+
+/// The shell's side of a unit that has not been started.
+fn new_unit(name: &str, number: u32, exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
+    let fifo = run_dir.map(|dir| dir.fifo(number));
+    let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec));
+    Unit::new(log, format!("{name}/{mark}"))
 }
 
 /// The regular expressions that wait for a line of this unit.

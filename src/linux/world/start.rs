@@ -30,6 +30,7 @@ impl World {
     /// Files, then conditions; the answer may come later.
     pub(super) fn prepare(&mut self, id: UnitId, generation: Generation) {
         self.forget_questions(id);
+        self.take_next(id);
         let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
         match files::write_all(exec) {
             Ok(None) => {}
