@@ -72,7 +72,7 @@ pub struct Merged {
     /// What counts now, under the ids of old.
     pub plan: Plan,
     /// What counts from the next start of these units on.
-    pub next: BTreeMap<UnitId, (UnitPolicy, UnitExec)>,
+    pub next: BTreeMap<UnitId, (UnitPolicy, UnitExec, About)>,
     /// To be restarted now.
     pub restart: Vec<UnitId>,
     /// The units to be shown, in the order of the new plan; those that are gone last.
@@ -116,6 +116,7 @@ pub fn merge(
         }
     }
     merged.highest_first();
+    merged.tell_apart(&new);
     Ok(merged)
 }
 
@@ -223,19 +224,19 @@ impl Merged {
             self.changes.push(UnitChange { unit: name, what: "changed", class, lines, applied });
         }
         let (policy, exec) = (policy.clone(), exec.clone());
+        let told = old.about.get(before).cloned().unwrap_or_default();
         match (class, ends, applied) {
             (Class::Live, ..) | (Class::Destructive, true, true) => self.put(unit),
             (Class::Destructive, true, false) => {
-                let about = unit.about.clone();
                 let policy = UnitPolicy { edges: Vec::new(), ..policy };
-                self.put(Incoming { policy, exec, about, ..unit });
+                self.put(Incoming { policy, exec, about: told, id: unit.id });
             }
             (Class::Restart | Class::Destructive, ..) => {
                 if applied {
                     self.restart.push(unit.id);
                 }
-                self.next.insert(unit.id, (unit.policy.clone(), unit.exec.clone()));
-                self.put(until_then(unit, policy, exec));
+                self.next.insert(unit.id, (unit.policy.clone(), unit.exec.clone(), unit.about.clone()));
+                self.put(until_then(unit, policy, exec, told));
             }
         }
         Ok(())
@@ -272,6 +273,26 @@ impl Merged {
         }
     }
 
+    /// A unit that waits for a restart may have changed in something live too: that is told apart.
+    fn tell_apart(&mut self, new: &Plan) {
+        let mut waiting: BTreeMap<String, Vec<String>> =
+            diff(&self.plan, new).into_iter().map(|diff| (diff.unit, diff.changes)).collect();
+        let changes = std::mem::take(&mut self.changes);
+        for mut change in changes {
+            if change.what == "changed" && change.class != Class::Live {
+                let waits = waiting.remove(&change.unit).unwrap_or_default();
+                let (lines, live): (Vec<String>, Vec<String>) =
+                    std::mem::take(&mut change.lines).into_iter().partition(|line| waits.contains(line));
+                if !live.is_empty() {
+                    let class = Class::Live;
+                    self.changes.push(UnitChange { class, lines: live, applied: true, ..change.clone() });
+                }
+                change.lines = lines;
+            }
+            self.changes.push(change);
+        }
+    }
+
     /// Of several instances of one template that go, the highest goes first.
     fn highest_first(&mut self) {
         let going: Vec<(String, u64, UnitId)> = (self.order.iter())
@@ -296,11 +317,20 @@ impl Merged {
 
 /// What counts of a unit until its next start: how it is kept is new, what its process was started with is old, and so
 /// is how it is asked (the addresses of its probes may be new ones).
-fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec) -> Incoming {
+fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec, told: About) -> Incoming {
     let Incoming { id, policy, exec: new, about } = unit;
     let policy =
         UnitPolicy { kind: old.kind, ready: old.ready, health: old.health, steps: old.steps, ..policy };
-    let exec = UnitExec { log: new.log, reload: new.reload, ..exec };
+    let exec = UnitExec { log: new.log, reload: new.reload, preflight: new.preflight, ..exec };
+    let about = About {
+        env: told.env,
+        argv: told.argv,
+        files: told.files,
+        limits: told.limits,
+        devices: told.devices,
+        ports: told.ports,
+        ..about
+    };
     Incoming { id, policy, exec, about }
 }
 

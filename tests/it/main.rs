@@ -16,4 +16,5 @@ mod help;
 mod output;
 mod processes;
 mod puppet;
+mod reload;
 mod runner;

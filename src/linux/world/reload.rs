@@ -15,10 +15,10 @@ use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::serve::News;
 use crate::linux::spawn::{self, Session, Stdio, What};
 use crate::linux::sys;
-use crate::plan::Plan;
 use crate::plan::exec::{Reload, UnitExec};
 use crate::plan::policy::{UnitId, UnitPolicy};
 use crate::plan::reload::{Allowed, GONE, Merged, UnitChange, merge};
+use crate::plan::{About, Plan};
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use crate::supervisor::{self, Event, ExitStatus, Phase};
 
@@ -26,7 +26,7 @@ use crate::supervisor::{self, Event, ExitStatus, Phase};
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What counts of units from their next start on.
-pub type Next = BTreeMap<UnitId, UnitExec>;
+pub type Next = BTreeMap<UnitId, (UnitExec, About)>;
 
 /// Makes a plan from the files as they are at that moment, or tells what is wrong with them.
 #[derive(Clone)]
@@ -148,9 +148,9 @@ impl World {
         }
         let mut policies: Vec<(UnitId, UnitPolicy)> = Vec::new();
         self.next.clear();
-        for (id, (policy, exec)) in next {
+        for (id, (policy, exec, about)) in next {
             policies.push((id, policy));
-            self.next.insert(id, exec);
+            self.next.insert(id, (exec, about));
         }
         self.options.role.clone_from(&plan.role);
         self.options.profile = plan.profile.as_ref().map(|(name, _)| name.clone());
@@ -166,11 +166,14 @@ impl World {
     pub(super) fn take_next(&mut self, id: UnitId) {
         self.pending
             .retain(|change| change.what == "removed" || self.plan.policy.find(&change.unit) != Some(id));
-        let Some(exec) = self.next.remove(&id) else { return };
+        let Some((exec, about)) = self.next.remove(&id) else { return };
         let number = id.0 as usize;
         if let (Some(unit), Some(place)) = (self.units.get_mut(number), self.plan.exec.get_mut(number)) {
             unit.log.redirect(&exec.log, patterns(&exec));
             *place = exec;
+        }
+        if let Some(place) = self.plan.about.get_mut(number) {
+            *place = about;
         }
     }
 

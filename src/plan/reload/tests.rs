@@ -147,12 +147,30 @@ fn what_needs_a_new_process_waits_for_it() {
         (&now.exec[0].argv[0], now.policy.units[0].health.as_ref().unwrap().interval.as_secs()),
         (&"x".to_owned(), 1)
     );
-    let (policy, exec) = &merged.next[&UnitId(0)];
+    let (policy, exec, _) = &merged.next[&UnitId(0)];
     assert_eq!((exec.argv[0].as_str(), policy.health.as_ref().unwrap().interval.as_secs()), ("y", 2));
     assert!(merged.restart.is_empty());
     let merged =
         check(old, "a argv=y health=1", "restarts", &["a changed, needs restart, applied: argv: x → y"]);
     assert_eq!(merged.restart, [UnitId(0)]);
+}
+
+#[test]
+fn what_is_pending_stays_so_until_it_is_taken_back() {
+    let first = go(&plan("a"), "a argv=y", "").unwrap();
+    let again = go(&first.plan, "a argv=y", "").unwrap();
+    assert_eq!(lines(&again), ["a changed, needs restart, pending: argv: x → y"]);
+    assert_eq!(lines(&go(&again.plan, "a", "").unwrap()), [""; 0]);
+}
+
+#[test]
+fn what_is_live_of_a_unit_that_needs_a_restart_is_told_apart() {
+    check(
+        "a",
+        "a data argv=y",
+        "",
+        &["a changed, live, applied: holds_data changed", "a changed, needs restart, pending: argv: x → y"],
+    );
 }
 
 #[test]
