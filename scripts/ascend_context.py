@@ -53,8 +53,9 @@ def main():
     device, module, arguments = parse(sys.argv[1:])
     try:
         set_device(device)
-    except Exception as problem:  # the store must come up without a card too
-        say(f"warning: no device context ({type(problem).__name__}: {problem}); going on without one")
+    except (Exception, SystemExit) as problem:  # the store must come up without a card too
+        words = " ".join(str(problem).split())  # one line, whatever the runtime says
+        say(f"warning: no device context ({type(problem).__name__}: {words}); going on without one")
     sys.argv = [sys.argv[0], *arguments]  # run_module puts the module's own path into argv[0], as -m does
     sys.path[0] = os.getcwd()
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -98,8 +98,6 @@ pub enum Verb {
     /// If anything is wrong with the files, nothing changes. What needs a new process is applied with
     /// `--apply-restarts`, or at the unit's next start; `tenon status` shows what is pending.
     Reload(ReloadArgs),
-    /// Show what a reload would change: 0 nothing, 1 something.
-    Diff,
     /// Send a signal to a unit; what is wanted of it does not change.
     Kill(KillArgs),
     /// Show what units have written.
@@ -116,7 +114,9 @@ pub enum Verb {
     Shutdown(ShutdownArgs),
     /// Show what is known of this machine.
     Facts(FactsArgs),
-    /// Look at the profiles.
+    /// Show what differs between the files as they are now and what runs (exit status: 0 the same, 1 different).
+    Diff(DiffArgs),
+    /// Look at the profiles, compare and change them.
     #[command(subcommand)]
     Profile(ProfileVerb),
     /// List the exit codes.
@@ -165,6 +165,12 @@ pub struct PlanArgs {
     /// Show the order of a stop, with its worst-case time.
     #[arg(long, conflicts_with_all = ["dot", "format"])]
     pub stop: bool,
+    /// Show who takes which port: units, programs that take some at random, the kernel, and who listens now.
+    #[arg(long, conflicts_with_all = ["dot", "format", "stop"])]
+    pub ports: bool,
+    /// Show what the units need of this machine, what it has, and how to mend what is missing.
+    #[arg(long, conflicts_with_all = ["dot", "format", "stop", "ports"])]
+    pub preflight: bool,
 }
 
 /// How a plan is written.
@@ -367,6 +373,11 @@ pub struct FactsArgs {
     /// Only these.
     #[arg(value_name = "FACT")]
     pub names: Vec<String>,
+    /// Ask programs, too, and write everything into a file that `--facts FILE` reads; without FILE, where `plan` finds
+    /// the answers of programs (`facts.toml` in the state directory).
+    #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath)]
+    #[expect(clippy::option_option, reason = "how clap says: not given, given, given with a value")]
+    pub save: Option<Option<PathBuf>>,
 }
 
 /// `profile …`.
@@ -374,14 +385,73 @@ pub struct FactsArgs {
 pub enum ProfileVerb {
     /// List the profiles there are.
     List,
-    /// Show a profile as merged from all its files.
+    /// Show a profile as merged from all its files, each value with the place where it is written.
     Show {
         /// Its name or an alias; left out: the one in force here.
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// Show what it comes to here: values of its choices, what was found of the machine, what each rule does.
+        #[arg(long)]
+        resolved: bool,
     },
     /// Tell which profile fits this machine, and why.
     Detect,
+    /// Tell whether profiles are right, each as if it were chosen (reads files only).
+    Check {
+        /// Files to check in place of those that are installed: `a2.toml`, `a2.toml.d/50-local.toml`.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        files: Vec<PathBuf>,
+    },
+    /// Show what changes for each unit from one profile to another, and why.
+    Diff {
+        /// The profile before.
+        #[arg(value_name = "A")]
+        from: String,
+        /// The profile after.
+        #[arg(value_name = "B")]
+        to: String,
+    },
+    /// Change values of a profile.
+    ///
+    /// The change is judged first; the difference, and the profiles, units and processes it touches, are shown before
+    /// anything is written. Comments and order of the file stay. It goes into `profiles/NAME.toml.d/50-local.toml` of the
+    /// last folder of the search path, or into the profile's own file if that lies there.
+    Set(ProfileSetArgs),
+    /// Change a profile with your editor ($VISUAL, $EDITOR); written like `set` does, once it is right.
+    Edit(ProfileEditArgs),
+}
+
+/// `profile set`.
+#[derive(Debug, Clone, Args)]
+pub struct ProfileSetArgs {
+    /// The profile.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// What to set: `param.link.default=hccs`, `rule.X.default.VARIABLE=16900-17000`.
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    pub changes: Vec<String>,
+    /// Show what it would do, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `profile edit`.
+#[derive(Debug, Clone, Args)]
+pub struct ProfileEditArgs {
+    /// The profile.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Show what it would do, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// Compare with the plan of this folder instead of with what runs.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub against: Option<PathBuf>,
 }
 
 /// `completions`.

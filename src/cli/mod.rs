@@ -3,6 +3,8 @@
 //! - `args`: the command line, declared once (help, man pages and completions come from it).
 //! - `words`: foreign words and ours for them.
 //! - `pipeline`: what verbs share that read configuration.
+//! - `profiles`: which files a profile consists of, and who may write them.
+//! - `toml_patch`, `write`: a value changed in a text that people wrote; a file replaced in one step.
 //! - `commands`: one file a verb.
 //! - `status_view`: the status table.
 //! - `error`: kinds of failure and their exit codes.
@@ -17,8 +19,11 @@ mod error;
 mod here;
 mod output;
 mod pipeline;
+mod profiles;
 mod status_view;
+mod toml_patch;
 mod words;
+mod write;
 
 #[cfg(test)]
 mod tests;

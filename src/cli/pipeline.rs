@@ -11,6 +11,7 @@ use super::args::Global;
 use super::error::{CliError, Kind};
 use super::here;
 use super::output::Output;
+use super::profiles;
 use crate::config::tree::Node;
 use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json};
 use crate::facts::Facts;
@@ -45,6 +46,7 @@ pub enum Sees {
 }
 
 /// Files as read, each by itself.
+#[derive(Clone)]
 pub struct Loaded {
     /// All texts.
     pub sources: SourceMap,
@@ -115,7 +117,15 @@ impl Context {
     /// # Errors
     /// [`Kind::Usage`], and [`Kind::Failed`] if the file of `--facts` cannot be read.
     pub fn resolve(&self, units: &[String], sees: Sees) -> Result<Resolved, CliError> {
-        let Loaded { mut sources, files, units, mut diagnostics } = self.load(units)?;
+        self.resolve_loaded(self.load(units)?, sees)
+    }
+
+    /// The same from files that have been read already (and perhaps changed in memory).
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_loaded(&self, loaded: Loaded, sees: Sees) -> Result<Resolved, CliError> {
+        let Loaded { mut sources, files, units, mut diagnostics } = loaded;
         let prepared = resolve::prepare(&files, &sources);
         let facts = self.facts(&prepared, sees)?;
         let environment = (sees != Sees::Files).then(text_environment);
@@ -147,6 +157,7 @@ impl Context {
         let resolved = self.resolve(units, sees)?;
         let (planned, diagnostics) = build(resolved, sees);
         self.report(&diagnostics, &planned.resolved.sources)?;
+        profiles::trusted(&planned.resolved)?;
         Ok(planned)
     }
 
@@ -194,6 +205,13 @@ impl Context {
         let mut facts = Facts::gather(&machine, &prepared.fact_declarations());
         if let Some(remembered) = &self.remembered {
             facts.keep_answers(remembered);
+        }
+        // What only a program can tell was perhaps asked and written down before.
+        if facts.declared().any(|(_, _, fact)| fact.not_asked)
+            && let Ok(text) = std::fs::read_to_string(saved_path(&dirs(prepared.node())))
+            && let Ok(saved) = Facts::from_text(&text)
+        {
+            facts.fill_not_asked(&saved);
         }
         Ok(Some(facts))
     }
@@ -296,6 +314,11 @@ fn dirs(node: &Node) -> Dirs {
         log: given("dirs.log", machine.log),
         state: given("dirs.state", machine.state),
     }
+}
+
+/// Where `tenon facts --save` writes unless told otherwise, and where the answers of programs are looked for.
+pub fn saved_path(dirs: &Dirs) -> PathBuf {
+    Path::new(&dirs.state).join("facts.toml")
 }
 
 fn text_environment() -> IndexMap<String, String> {

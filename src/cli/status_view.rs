@@ -1,6 +1,7 @@
 //! Snapshots → the status table: a pure function, so that widths and words can be tested.
 
 use super::output::{BAD, BUSY, FAINT, GOOD, HEADING, WARNING, styled};
+use crate::control::Sign;
 use crate::control::message::StatusReply;
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use anstyle::Style;
@@ -49,13 +50,17 @@ struct Row {
     state: String,
     /// Lines of `[info]`.
     info: Vec<String>,
+    /// What it has written that explains itself.
+    signs: Vec<String>,
 }
 
 impl Row {
     fn of(unit: &UnitSnapshot, status: &StatusReply) -> Self {
         let now = status.runner.now;
+        let signs = status.signs.iter().filter(|sign| sign.unit == unit.unit);
         let own = status.info.iter().filter(|line| line.unit == unit.unit);
         Self {
+            signs: signs.map(sign_words).collect(),
             info: own
                 .map(|line| format!("{}: {}", line.name, line.value))
                 .chain(pending(unit, status))
@@ -139,6 +144,14 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
         .collect()
 }
 
+/// `E14: two processes share an address (3 times)`.
+pub fn sign_words(sign: &Sign) -> String {
+    let words = if sign.hint.is_empty() { &sign.line } else { &sign.hint };
+    let often = if sign.count > 1 { format!(" ({} times)", sign.count) } else { String::new() };
+    let text = format!("{}: {words}{often}", sign.name);
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
 /// A number of seconds, for people.
 fn seconds(span: f64) -> String {
     ago(Duration::from_secs_f64(span.clamp(0.0, 1e12)))
@@ -185,6 +198,11 @@ fn table(rows: &[Row], width: Option<usize>) -> String {
         }
         text.push_str(line.trim_end());
         text.push('\n');
+        for line in row.signs.iter().flat_map(|sign| wrap(sign, state_width)) {
+            text.push_str(&indent);
+            text.push_str(&styled(WARNING, &line));
+            text.push('\n');
+        }
         for line in row.info.iter().flat_map(|info| wrap(info, state_width)) {
             text.push_str(&indent);
             text.push_str(&styled(FAINT, &line));
@@ -307,7 +325,15 @@ mod tests {
         ];
         let info =
             InfoLine { unit: "pool-store".to_owned(), name: "segment".to_owned(), value: "400GB".to_owned() };
-        StatusReply { runner, units, info: vec![info], pending: Vec::new() }
+        let sign = Sign {
+            unit: "engine@0".to_owned(),
+            name: "E14".to_owned(),
+            hint: "two processes share an address".to_owned(),
+            line: "[ERROR] E14".to_owned(),
+            count: 2,
+            time: 0.0,
+        };
+        StatusReply { runner, units, info: vec![info], signs: vec![sign], pending: Vec::new() }
     }
 
     fn plain(text: &str) -> String {
@@ -325,6 +351,7 @@ pool-master  4711  2m 3s  0         ready
 pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last exit: killed by SIGKILL
                                     segment: 400GB
 engine@0     -     2s     12        backoff (next start in 4s); last exit: exited with 1
+                                    E14: two processes share an address (2 times)
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
 old          -     1h 2m  0         inactive (stop requested)
 
@@ -345,6 +372,8 @@ pool-store   4712  1h 2m  3         ready (degraded: http 503 with code 2); last
                                     segment: 400GB
 engine@0     -     2s     12        backoff (next start in 4s); last exit:
                                     exited with 1
+                                    E14: two processes share an address (2
+                                    times)
 proxy        -     1h 2m  0         waiting (on engine@0: backoff)
 old          -     1h 2m  0         inactive (stop requested)
 

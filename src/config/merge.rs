@@ -170,6 +170,54 @@ fn apply_appends(table: &mut Table) {
     }
 }
 
+/// As [`finish`], for a node file: `[unit.NAME]` (also of a role) is the last drop-in of a unit, so what waits in it
+/// goes on waiting for that unit's own layers.
+pub fn finish_node_file(mut node: Node) -> (Node, Vec<Diagnostic>) {
+    let waiting = take_units(&mut node);
+    let (mut node, diagnostics) = finish(node);
+    if let Item::Table(table) = &mut node.item {
+        put_units(table, waiting);
+    }
+    (node, diagnostics)
+}
+
+/// What stands under `unit`, of the file itself and of each role: role, place among its siblings, key, entry.
+type Units = Vec<(Option<String>, usize, Entry)>;
+
+fn take_units(node: &mut Node) -> Units {
+    let Item::Table(table) = &mut node.item else { return Vec::new() };
+    let mut taken: Units = Vec::new();
+    taken.extend(table.entries.shift_remove_full("unit").map(|(at, _, entry)| (None, at, entry)));
+    let roles = table.entries.get_mut("roles").map(|entry| &mut entry.node.item);
+    if let Some(Item::Table(roles)) = roles {
+        for (role, entry) in &mut roles.entries {
+            if let Item::Table(table) = &mut entry.node.item {
+                let unit = table.entries.shift_remove_full("unit");
+                taken.extend(unit.map(|(at, _, entry)| (Some(role.clone()), at, entry)));
+            }
+        }
+    }
+    taken
+}
+
+fn put_units(table: &mut Table, units: Units) {
+    for (role, at, entry) in units.into_iter().rev() {
+        let target = match role {
+            None => Some(&mut *table),
+            Some(role) => table.entries.get_mut("roles").and_then(|roles| match &mut roles.node.item {
+                Item::Table(roles) => match &mut roles.entries.get_mut(&role)?.node.item {
+                    Item::Table(table) => Some(table),
+                    _ => None,
+                },
+                _ => None,
+            }),
+        };
+        if let Some(target) = target {
+            target.entries.shift_insert(at.min(target.entries.len()), "unit".to_owned(), entry);
+        }
+    }
+}
+
 /// All layers are in: `"key+"` of a key nobody has is `key`; of one that is no list, an error.
 fn settle_appends(table: &mut Table, diagnostics: &mut Vec<Diagnostic>) {
     apply_appends(table);

@@ -14,7 +14,7 @@ pub mod signal;
 pub mod text;
 pub mod tree;
 
-pub use merge::{finish, merge, merge_all};
+pub use merge::{finish, finish_node_file, merge, merge_all};
 pub use parse::parse;
 
 use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap};

@@ -191,6 +191,26 @@ pub struct EventRecord {
     pub time: f64,
     /// The unit after the step.
     pub unit: UnitSnapshot,
+    /// Nothing has changed: it has written a line that explains itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign: Option<Sign>,
+}
+
+/// A line of output that explains itself (`[signature.NAME]`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sign {
+    /// Whose.
+    pub unit: String,
+    /// The signature.
+    pub name: String,
+    /// What it means and what to do.
+    pub hint: String,
+    /// The last such line.
+    pub line: String,
+    /// How many of them this start (or, if it has said nothing yet, the one before) has written.
+    pub count: u64,
+    /// When the last one came, in seconds since 1970.
+    pub time: f64,
 }
 
 /// A line of a unit's output.
@@ -224,6 +244,9 @@ pub struct StatusReply {
     /// What their `[info]` says.
     #[serde(default)]
     pub info: Vec<InfoLine>,
+    /// What they have written that explains itself, in this start or the one before.
+    #[serde(default)]
+    pub signs: Vec<Sign>,
     /// Changes of the configuration that do not count yet.
     #[serde(default)]
     pub pending: Vec<PlanChange>,
@@ -388,6 +411,9 @@ pub struct UnitCall {
 pub struct WhyReply {
     /// The unit itself first, the root of the matter last.
     pub chain: Vec<WhyLink>,
+    /// What the units of the chain have written that explains itself.
+    #[serde(default)]
+    pub signs: Vec<Sign>,
 }
 
 /// What `Probe` answers.

@@ -22,7 +22,7 @@ mod session;
 
 pub use message::{
     Access, Error, EventRecord, INTERFACE, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding,
-    ReloadCall, ReloadReply, RunnerInfo,
+    ReloadCall, ReloadReply, RunnerInfo, Sign,
 };
 pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};

@@ -3,7 +3,7 @@
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
     LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReloadCall, ReloadReply, Reply, RunnerInfo,
-    SERVICE_INTERFACE, ShutdownCall, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall,
+    SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall,
     WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
@@ -33,6 +33,11 @@ pub trait Runner {
     fn has_label(&self, unit: &str, label: &str) -> bool;
     /// Lines of `[info]` of a unit: name, value.
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
+        let _ = unit;
+        Vec::new()
+    }
+    /// What a unit has written that explains itself.
+    fn signs(&self, unit: &str) -> Vec<Sign> {
         let _ = unit;
         Vec::new()
     }
@@ -179,7 +184,9 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         "Why" => {
             let UnitCall { unit } = parameters(call)?;
             let unit = one_unit(&unit, runner)?.unit;
-            Ok(Answer::Reply(Reply::of(&WhyReply { chain: runner.why(&unit) })))
+            let chain = runner.why(&unit);
+            let signs = chain.iter().flat_map(|link| runner.signs(&link.unit)).collect();
+            Ok(Answer::Reply(Reply::of(&WhyReply { chain, signs })))
         }
         "Probe" => {
             let UnitCall { unit } = parameters(call)?;
@@ -217,9 +224,10 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         let line = |(name, value)| InfoLine { unit: unit.unit.clone(), name, value };
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
+    let signs = units.iter().flat_map(|unit| runner.signs(&unit.unit)).collect();
     let mut pending = runner.pending();
     pending.retain(|change| names.is_empty() || names.contains(&change.unit));
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, pending })))
+    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, signs, pending })))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

@@ -44,7 +44,7 @@ pub(super) fn unit(name: &str, state: State) -> UnitSnapshot {
 }
 
 fn event(sequence: u64, unit: UnitSnapshot) -> EventRecord {
-    EventRecord { sequence, time: 1000.0 + sequence as f64, unit }
+    EventRecord { sequence, time: 1000.0 + sequence as f64, unit, sign: None }
 }
 
 impl Fake {
@@ -479,7 +479,7 @@ fn why_is_the_runners_own_chain() {
         json!({ "unit": "store" }),
         json!({ "parameters": { "chain": [
             { "unit": "store", "state": "starting", "cause": "start requested", "since": 1.0 }
-        ] } }),
+        ], "signs": [] } }),
     );
 }
 
@@ -530,7 +530,17 @@ fn records_have_the_members_that_the_description_names() {
     let info =
         RunnerInfo { role: Some(String::new()), profile: Some(String::new()), ..RunnerInfo::default() };
     assert_eq!(keys(&info), described("type RunnerInfo "));
-    assert_eq!(keys(&event(1, full)), described("type Event "));
+    let sign = Sign {
+        unit: "x".to_owned(),
+        name: "E14".to_owned(),
+        hint: String::new(),
+        line: String::new(),
+        count: 1,
+        time: 0.0,
+    };
+    assert_eq!(keys(&sign), described("type Sign "));
+    let event = EventRecord { sign: Some(sign), ..event(1, full) };
+    assert_eq!(keys(&event), described("type Event "));
     let line = LogLine { unit: String::new(), time: Some(0.0), text: String::new() };
     assert_eq!(keys(&line), described("type LogLine "));
     let states = described("type State ");

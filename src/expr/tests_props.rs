@@ -121,7 +121,7 @@ fn leaves() -> impl Strategy<Value = String> {
         "param.sizes",
         "param.half",
         "param.broken",
-        "fact.npu",
+        "fact.gpu",
         "fact.ips",
         "fact.cann",
         "fact.dark",

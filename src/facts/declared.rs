@@ -92,8 +92,10 @@ impl Scope for EnvOnly<'_> {
 
 /// Reads texts as the wanted kind; `None` = they hold nothing.
 fn read(texts: &[String], kind: FactKind, source: &FactSource) -> Option<Value> {
-    if kind == FactKind::Map {
-        return read_map(texts, source);
+    match kind {
+        FactKind::Map => return read_map(texts, source),
+        FactKind::Json => return read_json(texts, source),
+        FactKind::Text | FactKind::Int | FactKind::Float | FactKind::Bool | FactKind::List => {}
     }
     let mut pieces = pieces(texts, source)?;
     match source.sort {
@@ -109,7 +111,7 @@ fn read(texts: &[String], kind: FactKind, source: &FactSource) -> Option<Value> 
         FactKind::List => {
             Some(Value::List(pieces.iter().map(|piece| Value::Str(piece.as_str().into())).collect()))
         }
-        FactKind::Text | FactKind::Map => Some(Value::Str(first.as_str().into())),
+        FactKind::Text | FactKind::Map | FactKind::Json => Some(Value::Str(first.as_str().into())),
         FactKind::Int => first.parse().ok().map(Value::Int),
         FactKind::Float => first.parse().ok().map(Value::Float),
         FactKind::Bool => match first.to_ascii_lowercase().as_str() {
@@ -147,6 +149,24 @@ fn pieces(texts: &[String], source: &FactSource) -> Option<Vec<String>> {
     }
     pieces.retain(|piece| !piece.is_empty());
     Some(pieces)
+}
+
+/// The first text that is JSON; one that is not does not answer.
+fn read_json(texts: &[String], source: &FactSource) -> Option<Value> {
+    let matched = match &source.matching {
+        Some(pattern) => Some(regex_lite::Regex::new(pattern).ok()?),
+        None => None,
+    };
+    texts.iter().find_map(|text| {
+        let part = match &matched {
+            None => text.as_str(),
+            Some(regex) => {
+                let found = regex.captures(text)?;
+                found.get(1).or_else(|| found.get(0))?.as_str()
+            }
+        };
+        super::saved::from_json(&serde_json::from_str(part).ok()?)
+    })
 }
 
 fn read_map(texts: &[String], source: &FactSource) -> Option<Value> {

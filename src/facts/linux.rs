@@ -11,8 +11,16 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("kernel", "release of the running kernel"),
     ("cpus", "number of processors that are online"),
     ("memory", "`total` and `available` memory in bytes (MemTotal, MemAvailable)"),
-    ("hugepages", "huge pages of the default size: `total`, `free` (numbers) and `size` (bytes)"),
-    ("memlock", "limit of locked memory of the runner: `soft` and `hard`, bytes or `infinity`"),
+    (
+        "hugepages",
+        "huge pages of the default size: `total`, `free` (numbers), `size` (bytes), and `nodes`: free ones by NUMA node",
+    ),
+    (
+        "memlock",
+        "limit of locked memory of the runner: `soft` and `hard`, bytes or `infinity`; `ipc_lock`: it may lock without limit",
+    ),
+    ("nofile", "limit of open descriptors of units that set none: `soft` and `hard`"),
+    ("shm", "/dev/shm: `total` and `free` bytes"),
     ("numa", "`nodes`: numbers of the NUMA nodes that are online"),
     ("net", "`interface` and `address` of the default route"),
     ("cgroup", "`memory_max` and `memory_free` of the tightest control group above, in bytes"),
@@ -21,6 +29,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "TCP ports somebody listens on: list of `port`, `address`, and where known `pid` and `program`",
     ),
     ("ephemeral", "range the kernel takes ports of outgoing connections from"),
+    ("reserved_ports", "ports the kernel leaves out of that range (`net.ipv4.ip_local_reserved_ports`)"),
 ];
 
 /// The most control groups that are walked up.
@@ -35,11 +44,18 @@ pub(super) fn builtin(machine: &dyn Machine) -> IndexMap<String, Fact> {
         ("memory", "/proc/meminfo", memory(machine)),
         ("hugepages", "/proc/meminfo", hugepages(machine)),
         ("memlock", "getrlimit", memlock(machine)),
+        ("nofile", "getrlimit", nofile(machine)),
+        ("shm", "/dev/shm", shm(machine)),
         ("numa", "/sys/devices/system/node/online", numa(machine)),
         ("net", "/proc/net/route", net(machine)),
         ("cgroup", "/proc/self/cgroup", cgroup(machine)),
         ("listening", "/proc/net/tcp", listening(machine)),
         ("ephemeral", "/proc/sys/net/ipv4/ip_local_port_range", ephemeral(machine)),
+        (
+            "reserved_ports",
+            "/proc/sys/net/ipv4/ip_local_reserved_ports",
+            line(machine, "/proc/sys/net/ipv4/ip_local_reserved_ports"),
+        ),
     ];
     answers
         .into_iter()
@@ -116,17 +132,50 @@ fn memory(machine: &dyn Machine) -> Option<Value> {
 
 fn hugepages(machine: &dyn Machine) -> Option<Value> {
     let content = machine.read("/proc/meminfo")?;
-    Some(map([
-        ("total", number(meminfo(&content, "HugePages_Total")?)),
-        ("free", number(meminfo(&content, "HugePages_Free")?)),
-        ("size", number(meminfo(&content, "Hugepagesize")?.saturating_mul(1024))),
-    ]))
+    let size = meminfo(&content, "Hugepagesize")?;
+    let mut entries = IndexMap::from([
+        ("total".to_owned(), number(meminfo(&content, "HugePages_Total")?)),
+        ("free".to_owned(), number(meminfo(&content, "HugePages_Free")?)),
+        ("size".to_owned(), number(size.saturating_mul(1024))),
+    ]);
+    let online = machine.read("/sys/devices/system/node/online").unwrap_or_default();
+    let free = |node: u64| {
+        let folder = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-{size}kB");
+        let free = machine.read(&format!("{folder}/free_hugepages"))?.trim().parse().ok()?;
+        Some((node.to_string(), number(free)))
+    };
+    let nodes: IndexMap<String, Value> = number_list(&online).into_iter().filter_map(free).collect();
+    if !nodes.is_empty() {
+        entries.insert("nodes".to_owned(), Value::Map(std::sync::Arc::new(nodes)));
+    }
+    Some(Value::Map(std::sync::Arc::new(entries)))
+}
+
+/// The bit of CAP_IPC_LOCK in `CapEff`.
+const IPC_LOCK: u64 = 1 << 14;
+
+fn nofile(machine: &dyn Machine) -> Option<Value> {
+    let limit = |value: Option<u64>| value.map_or_else(|| text("infinity"), number);
+    let (soft, hard) = machine.nofile()?;
+    Some(map([("soft", limit(soft)), ("hard", limit(hard))]))
+}
+
+fn shm(machine: &dyn Machine) -> Option<Value> {
+    let (total, free) = machine.space("/dev/shm")?;
+    Some(map([("total", number(total)), ("free", number(free))]))
 }
 
 fn memlock(machine: &dyn Machine) -> Option<Value> {
     let limit = |value: Option<u64>| value.map_or_else(|| text("infinity"), number);
     let (soft, hard) = machine.memlock()?;
-    Some(map([("soft", limit(soft)), ("hard", limit(hard))]))
+    let mut entries = IndexMap::from([("soft".to_owned(), limit(soft)), ("hard".to_owned(), limit(hard))]);
+    let status = machine.read("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    if effective & IPC_LOCK != 0 {
+        entries.insert("ipc_lock".to_owned(), Value::Bool(true));
+    }
+    Some(Value::Map(std::sync::Arc::new(entries)))
 }
 
 fn net(machine: &dyn Machine) -> Option<Value> {

@@ -108,6 +108,8 @@ pub enum FactKind {
     List,
     /// First group = key, second = value, for every match.
     Map,
+    /// The whole text (or the first group of its match), which must be JSON.
+    Json,
 }
 
 /// One source of a fact.
@@ -166,6 +168,15 @@ pub trait Machine {
     fn address_of(&self, interface: &str) -> Option<String>;
     /// Soft and hard `RLIMIT_MEMLOCK` in bytes; an inner `None` = infinity.
     fn memlock(&self) -> Option<(Option<u64>, Option<u64>)>;
+    /// Soft and hard `RLIMIT_NOFILE`; an inner `None` = infinity.
+    fn nofile(&self) -> Option<(Option<u64>, Option<u64>)> {
+        None
+    }
+    /// Total and free bytes of the file system at a path.
+    fn space(&self, path: &str) -> Option<(u64, u64)> {
+        let _ = path;
+        None
+    }
     /// Which process holds each of these sockets, as far as the caller may see.
     fn socket_owners(&self, inodes: &[u64]) -> HashMap<u64, u32>;
 }

@@ -87,6 +87,19 @@ impl Machine for Here {
         Some((finite(soft), finite(hard)))
     }
 
+    fn nofile(&self) -> Option<(Option<u64>, Option<u64>)> {
+        use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+        let finite = |limit| (limit != RLIM_INFINITY).then_some(limit);
+        Some((finite(soft), finite(hard)))
+    }
+
+    fn space(&self, path: &str) -> Option<(u64, u64)> {
+        let about = nix::sys::statvfs::statvfs(path).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(about.fragment_size());
+        Some((bytes(about.blocks()), bytes(about.blocks_available())))
+    }
+
     fn socket_owners(&self, inodes: &[u64]) -> HashMap<u64, u32> {
         let mut owners = HashMap::new();
         if inodes.is_empty() {

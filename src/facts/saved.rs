@@ -25,8 +25,7 @@ impl Facts {
         };
         let mut plain = IndexMap::new();
         for (name, value) in entries {
-            let value =
-                from_json(&value, MAX_DEPTH).ok_or_else(|| format!("`{name}` is nested too deeply"))?;
+            let value = from_json(&value).ok_or_else(|| format!("`{name}` is nested too deeply"))?;
             plain.insert(name, Fact { value, source: "saved".to_owned(), not_asked: false });
         }
         Ok(Self { plain, declared: IndexMap::new() })
@@ -50,7 +49,12 @@ impl Facts {
     }
 }
 
-fn from_json(value: &serde_json::Value, depth: usize) -> Option<Value> {
+/// JSON as a value; `None` = it is nested too deeply.
+pub(super) fn from_json(value: &serde_json::Value) -> Option<Value> {
+    at_depth(value, MAX_DEPTH)
+}
+
+fn at_depth(value: &serde_json::Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     Some(match value {
         serde_json::Value::Null => Value::Nothing,
@@ -61,18 +65,18 @@ fn from_json(value: &serde_json::Value, depth: usize) -> Option<Value> {
         },
         serde_json::Value::String(text) => Value::Str(text.as_str().into()),
         serde_json::Value::Array(items) => {
-            Value::List(items.iter().map(|item| from_json(item, depth)).collect::<Option<Vec<_>>>()?.into())
+            Value::List(items.iter().map(|item| at_depth(item, depth)).collect::<Option<Vec<_>>>()?.into())
         }
         serde_json::Value::Object(entries) => Value::Map(Arc::new(
             entries
                 .iter()
-                .map(|(key, value)| Some((key.clone(), from_json(value, depth)?)))
+                .map(|(key, value)| Some((key.clone(), at_depth(value, depth)?)))
                 .collect::<Option<IndexMap<_, _>>>()?,
         )),
     })
 }
 
-fn to_json(value: &Value) -> Option<serde_json::Value> {
+pub(super) fn to_json(value: &Value) -> Option<serde_json::Value> {
     Some(match value {
         Value::Nothing | Value::Unknown | Value::Handle(_) => return None,
         Value::Bool(value) => (*value).into(),

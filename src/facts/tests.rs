@@ -282,3 +282,18 @@ fn this_machine_answers() {
     assert_eq!(facts.get(["profile x"], "f").unwrap().value, Value::Str("hi".into()));
     assert_eq!(here.glob("/proc/self/stat[u]s"), ["/proc/self/status"]);
 }
+
+#[test]
+fn json_is_read_whole_and_what_is_none_does_not_answer() {
+    let file = |path: &str| source(Looked::File(path.into()));
+    let machine = machine(
+        &[("/bad", "{"), ("/good", "{\"a\": [1, \"x\"]}"), ("/in", "x = {\"b\": true}\n")],
+        &[("AT", "/good")],
+    );
+    let from = vec![file("/bad"), file("{{ env.AT }}")];
+    check(&machine, declare(FactKind::Json, from), r#"{"a":[1,"x"]}"#, "/good");
+    check(&machine, declare(FactKind::Json, vec![file("/bad")]), "null", "no source answered");
+    let part = FactSource { matching: Some("= (.*)".into()), ..file("/in") };
+    check(&machine, declare(FactKind::Json, vec![part]), r#"{"b":true}"#, "/in");
+    check(&machine, declare(FactKind::Json, vec![file("{{ env.NOWHERE }}")]), "null", "no source answered");
+}

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::clock;
-use crate::control::EventRecord;
+use crate::control::{EventRecord, Sign};
 use crate::supervisor::snapshot::UnitSnapshot;
 
 /// Events kept in memory.
@@ -30,9 +30,9 @@ impl EventLog {
         Self { ring: VecDeque::new(), next: 1, path, file: None, failed: false }
     }
 
-    /// Adds one. The second value: something to tell people, once.
-    pub fn add(&mut self, unit: UnitSnapshot) -> (EventRecord, Option<String>) {
-        let record = EventRecord { sequence: self.next, time: clock::wall().as_secs_f64(), unit };
+    /// Adds one: a change of the unit, or a line of it that explains itself. The second value: something to tell people, once.
+    pub fn add(&mut self, unit: UnitSnapshot, sign: Option<Sign>) -> (EventRecord, Option<String>) {
+        let record = EventRecord { sequence: self.next, time: clock::wall().as_secs_f64(), unit, sign };
         self.next += 1;
         self.ring.push_back(record.clone());
         if self.ring.len() > EVENTS_MAX {

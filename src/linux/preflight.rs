@@ -5,8 +5,10 @@
 use std::fs;
 use std::path::Path;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 use super::words;
-use crate::plan::exec::Preflight;
+use crate::plan::exec::{Preflight, UnitExec};
 
 /// What a condition leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,23 +23,113 @@ pub enum Asked {
     Help(Vec<String>),
 }
 
+/// What else counts for a unit that is about to start.
+pub struct Situation<'a> {
+    /// How it is run.
+    pub exec: &'a UnitExec,
+    /// The soft limit of descriptors of units that set none.
+    pub nofile: Option<u64>,
+    /// Bytes that other units have asked for and not taken yet.
+    pub claimed: u64,
+}
+
 /// Asks one condition.
-pub fn ask(condition: &Preflight) -> Asked {
-    match condition {
-        Preflight::Memory(need) => match available(Path::new("/proc"), Path::new("/sys/fs/cgroup")) {
-            Some((have, where_)) if have < *need => Asked::Refused(format!(
-                "needs {} of memory, {} are available ({where_})",
-                words::bytes(*need),
-                words::bytes(have)
-            )),
-            // Not knowing is no reason to refuse.
-            Some(_) | None => Asked::Holds,
-        },
-        Preflight::Path(path) if path.exists() => Asked::Holds,
-        Preflight::Path(path) => Asked::Refused(format!("needs `{}`, which does not exist", path.display())),
-        Preflight::Resolve(name) => Asked::Resolve(name.clone()),
-        Preflight::Flags(argv) => Asked::Help(argv.clone()),
+pub fn ask(condition: &Preflight, situation: &Situation<'_>) -> Asked {
+    let refused = match condition {
+        Preflight::Memory(need) => memory(*need, situation.claimed),
+        Preflight::Memlock(need) => memlock(*need, situation.exec),
+        Preflight::Hugepages(need) => hugepages(Path::new("/proc/meminfo"), *need),
+        Preflight::Shm(need) => space(Path::new("/dev/shm"), *need),
+        Preflight::Disk(path, need) => space(path, *need),
+        Preflight::Nofile(need) => nofile(*need, situation),
+        Preflight::Path(path) if path.exists() => None,
+        Preflight::Path(path) => Some(format!("needs `{}`, which does not exist", path.display())),
+        Preflight::Resolve(name) => return Asked::Resolve(name.clone()),
+        Preflight::Flags(argv) => return Asked::Help(argv.clone()),
+    };
+    // Not knowing is no reason to refuse.
+    refused.map_or(Asked::Holds, Asked::Refused)
+}
+
+fn memory(need: u64, claimed: u64) -> Option<String> {
+    let (have, whose) = available(Path::new("/proc"), Path::new("/sys/fs/cgroup"))?;
+    if have.saturating_sub(claimed) >= need {
+        return None;
     }
+    let others = match claimed {
+        0 => String::new(),
+        _ => format!("; other units may still take {} of it", words::bytes(claimed)),
+    };
+    let (need, have) = (words::bytes(need), words::bytes(have));
+    Some(format!("needs {need} of memory, {have} are available ({whose}){others}"))
+}
+
+fn memlock(need: u64, exec: &UnitExec) -> Option<String> {
+    let own = exec.own_limit("memlock");
+    let have = match own {
+        Some(own) => own?,
+        None => getrlimit(Resource::RLIMIT_MEMLOCK).ok()?.0,
+    };
+    let free = exec.keeps_privileges() && locks_without_limit();
+    (have < need && !free).then(|| {
+        format!(
+            "needs to lock {}, and may lock {}: set `[rlimits] memlock = \"infinity\"`",
+            words::bytes(need),
+            words::bytes(have)
+        )
+    })
+}
+
+/// Whether this process has CAP_IPC_LOCK, and a child of the same user with it.
+fn locks_without_limit() -> bool {
+    const IPC_LOCK: u64 = 1 << 14;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0) & IPC_LOCK != 0
+}
+
+fn hugepages(meminfo: &Path, need: u64) -> Option<String> {
+    let text = fs::read_to_string(meminfo).ok()?;
+    let number = |name: &str| -> Option<u64> {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    let each = number("Hugepagesize")?.saturating_mul(1024);
+    let have = number("HugePages_Free")?.saturating_mul(each);
+    (have < need).then(|| {
+        format!(
+            "needs {} in huge pages, {} are free: `sysctl vm.nr_hugepages={}`",
+            words::bytes(need),
+            words::bytes(have),
+            need.div_ceil(each.max(1))
+        )
+    })
+}
+
+fn space(path: &Path, need: u64) -> Option<String> {
+    let about = nix::sys::statvfs::statvfs(path).ok()?;
+    let have = about.blocks_available().saturating_mul(about.fragment_size());
+    (have < need).then(|| {
+        format!("needs {} free at `{}`, {} are", words::bytes(need), path.display(), words::bytes(have))
+    })
+}
+
+fn nofile(need: u64, situation: &Situation<'_>) -> Option<String> {
+    let have = match situation.exec.own_limit("nofile") {
+        Some(own) => own?,
+        None => situation.nofile?,
+    };
+    (have < need).then(|| {
+        format!("needs {need} open descriptors, and may have {have}: set `[rlimits] nofile = {need}`")
+    })
+}
+
+/// Resident bytes of a process.
+pub fn resident(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+    pages.saturating_mul(size.and_then(|size| u64::try_from(size).ok()).unwrap_or(4096))
 }
 
 /// Bytes that may still be used: of the machine, and of every cgroup above this process; the smallest, and whose it is.
@@ -118,6 +210,30 @@ mod tests {
         check("prog --no-cache", "  --cache", None);
         check("prog --verbose", "  --[no-]verbose", None);
         check("wrap --device 0 -- prog --port 1", "--port", None);
+    }
+
+    #[test]
+    fn huge_pages_are_counted_in_bytes() {
+        let root = tempfile::tempdir().unwrap();
+        let meminfo = root.path().join("meminfo");
+        fs::write(&meminfo, "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n")
+            .unwrap();
+        assert_eq!(hugepages(&meminfo, 6 << 20), None);
+        assert_eq!(
+            hugepages(&meminfo, 8 << 20).as_deref(),
+            Some("needs 8.0 MB in huge pages, 6.0 MB are free: `sysctl vm.nr_hugepages=4`")
+        );
+    }
+
+    #[test]
+    fn limits_are_the_units_own_or_the_runners() {
+        use crate::plan::exec::Rlimit;
+        let mut exec = UnitExec::default();
+        let ask = |exec: &UnitExec, need| nofile(need, &Situation { exec, nofile: Some(1024), claimed: 0 });
+        assert_eq!(ask(&exec, 1024), None);
+        assert!(ask(&exec, 1025).is_some());
+        exec.rlimits.push(Rlimit { name: "nofile".to_owned(), soft: None, hard: None, degrade: false });
+        assert_eq!(ask(&exec, 1 << 20), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::poller::Poller;
 use super::probe::Pushed;
 use super::spawn::Launch;
 use super::tree::Evidence;
+use super::world::signs::Sighting;
 use crate::plan::exec::Preflight;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Failure, Generation, Phase, Time};
@@ -35,6 +36,8 @@ pub struct Unit {
     pub ready_fd: Option<(OwnedFd, i32)>,
     /// The value of the mark in its environment.
     pub mark: String,
+    /// What it has said that explains itself.
+    pub signs: Vec<Sighting>,
 }
 
 /// A process of a unit, from fork to the report of its end.
@@ -96,6 +99,7 @@ impl Unit {
             heard: Heard::default(),
             ready_fd: None,
             mark,
+            signs: Vec::new(),
         }
     }
 

@@ -9,12 +9,13 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings, stop,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings,
+    signatures, stop,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Template, Value, duration};
-use crate::resolve::{Placement, Unit, UnitGraph, UnitKind};
+use crate::resolve::{Owner, Placement, Unit, UnitGraph, UnitKind};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -58,6 +59,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     }
     let mut plan = Plan {
         profile: graph.profile.as_ref().map(|profile| (profile.name.clone(), profile.because.clone())),
+        profile_info: profile_info(world, &diagnostics),
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
         reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
@@ -74,6 +76,15 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     diagnostics.borrow_mut().extend(stop::check(graph, &plan));
     plan.fingerprint = fingerprint::of(&plan);
     (plan, once(diagnostics.into_inner()))
+}
+
+/// What the profile says of itself: about no unit.
+fn profile_info(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<(String, String)> {
+    let Some(profile) = &world.graph.profile else { return Vec::new() };
+    let env = base_env(world);
+    let site = Site { world, owner: Owner::Profile, unit: None, env: &env };
+    let Some(scope) = site.scope() else { return Vec::new() };
+    settings::info(&Cx::new(&scope, &site, diagnostics), &profile.tree)
 }
 
 /// What `check` cannot know of the environment, a note for each variable.
@@ -198,7 +209,7 @@ fn full(
     let (mut policy, ready, health) =
         decode::policy(cx, unit, !command.argv.is_empty() || command.unknown, &unknown);
     policy.steps = command.steps.len() as u32;
-    let (preflight, compared) = settings::preflight(cx, tree, &unknown);
+    let preflight = settings::preflight(cx, tree, &unknown);
     let exec = UnitExec {
         argv: command.argv,
         env: env.borrow().variables(),
@@ -212,6 +223,7 @@ fn full(
         health,
         log: settings::log(cx, &unit.name, tree, world.inputs, &unknown),
         reload: settings::reload(cx, tree, &unknown),
+        signatures: signatures::signatures(cx, profile, tree, unit),
         unit_dir: Some(PathBuf::from(world.inputs.dirs.unit(&unit.name))),
     };
     let about = About {
@@ -226,7 +238,6 @@ fn full(
         files: files.into_iter().map(file_about).collect(),
         limits: settings::limits_about(cx, tree),
         devices: devices(cx, tree),
-        compared,
         rules_without_effect: without_effect,
         unknown: unknown.get() || command.unknown,
         ..About::default()

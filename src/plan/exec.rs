@@ -32,6 +32,8 @@ pub struct UnitExec {
     pub log: Log,
     /// How it is asked to reload itself.
     pub reload: Option<Reload>,
+    /// Lines of output that explain themselves.
+    pub signatures: Vec<Signature>,
     /// The unit's own directory (`dirs.unit`), made before the start.
     pub unit_dir: Option<PathBuf>,
 }
@@ -107,6 +109,28 @@ pub enum Preflight {
     Flags(Vec<String>),
     /// This path must exist.
     Path(PathBuf),
+    /// So many bytes may be locked (`RLIMIT_MEMLOCK` of the unit, unless it may lock without limit).
+    Memlock(u64),
+    /// So many bytes in free huge pages of the default size.
+    Hugepages(u64),
+    /// So many bytes must be free in `/dev/shm`.
+    Shm(u64),
+    /// So many descriptors may be open (`RLIMIT_NOFILE` of the unit).
+    Nofile(u64),
+    /// So many bytes must be free where this path lies.
+    Disk(PathBuf, u64),
+}
+
+impl UnitExec {
+    /// The soft limit of this name that the unit sets itself: `Some(None)` = infinity.
+    pub fn own_limit(&self, name: &str) -> Option<Option<u64>> {
+        self.rlimits.iter().find(|limit| limit.name == name).map(|limit| limit.soft)
+    }
+
+    /// Whether it runs as the runner's own user as far as privileges go.
+    pub fn keeps_privileges(&self) -> bool {
+        self.identity.user.as_deref().is_none_or(|user| matches!(user, "root" | "0"))
+    }
 }
 
 /// Probes that must all hold.
@@ -176,6 +200,17 @@ pub struct HttpExpect {
     pub json: Vec<(String, serde_json::Value)>,
     /// The body contains this text.
     pub contains: Option<String>,
+}
+
+/// A line of output that means something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// Its name (`[signature.NAME]`).
+    pub name: String,
+    /// `regex-lite` syntax, matched anywhere in a line.
+    pub pattern: String,
+    /// What it means and what to do.
+    pub hint: String,
 }
 
 /// Where a unit's output goes.

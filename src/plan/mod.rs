@@ -12,6 +12,7 @@ mod files;
 mod fingerprint;
 mod inputs;
 pub mod policy;
+mod port_plan;
 mod ports;
 mod preflight;
 mod probes;
@@ -23,6 +24,7 @@ mod scope;
 mod select;
 mod settings;
 mod signals;
+mod signatures;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,8 @@ pub mod view;
 pub use build::build;
 pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
-pub use preflight::{Need, Verdict, preflight};
-pub use settings::Compared;
+pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
+pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;
@@ -51,6 +53,8 @@ pub struct Plan {
     pub about: Vec<About>,
     /// The profile and why it was chosen.
     pub profile: Option<(String, String)>,
+    /// Lines of the profile's `[info]`: name, value.
+    pub profile_info: Vec<(String, String)>,
     /// The role.
     pub role: Option<String>,
     /// What was asked to run and does not: name, why.
@@ -86,8 +90,6 @@ pub struct About {
     pub limits: Vec<Traced>,
     /// Devices it uses (`[devices] ids`).
     pub devices: Vec<String>,
-    /// Needs of the machine that `preflight` compares and no start asks for: bytes.
-    pub compared: Vec<(Compared, u64)>,
     /// Edges to units that do not run here: satisfied.
     pub absent: Vec<AbsentEdge>,
     /// Something of it is not known in this run (`check`).
@@ -168,6 +170,8 @@ pub struct PortClaim {
     pub on: Vec<String>,
     /// Where it is written.
     pub span: Option<Span>,
+    /// What to change to move it, in words: a parameter, or a variable and the rule that sets it.
+    pub knob: Option<String>,
 }
 
 /// Ports that are somebody else's.
@@ -181,6 +185,8 @@ pub struct PortReserve {
     pub on: Vec<String>,
     /// Whose they are.
     pub owner: String,
+    /// Where it is written.
+    pub span: Span,
 }
 
 /// The longest chain of an ordered shutdown.

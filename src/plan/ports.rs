@@ -3,9 +3,9 @@
 use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
-use super::{PortClaim, PortReserve, select};
+use super::{Origin, OriginLayer, PortClaim, PortReserve, select};
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Template, port_range::PortRange};
 use crate::resolve::{Owner, Unit, UnitGraph};
 use std::cell::RefCell;
@@ -18,15 +18,12 @@ pub(super) struct Claim {
     name: String,
     /// What is claimed.
     pub port: PortClaim,
-    /// The parameter that the value is made from, as a place to change it.
-    knob: Option<String>,
 }
 
 /// A reservation of the profile.
 pub(super) struct Reserved {
     /// What is reserved.
     pub reserve: PortReserve,
-    span: Span,
 }
 
 /// What the units claim, by their own files and by the profile.
@@ -46,13 +43,14 @@ pub(super) fn claims(
             };
             let Some(scope) = site.scope() else { continue };
             let cx = Cx::new(&scope, site, diagnostics);
-            unit_claims(&cx, table, made.unit, at, &mut out);
+            unit_claims(&cx, table, made, at, &mut out);
         }
     }
     out
 }
 
-fn unit_claims(cx: &Cx<'_>, table: &Table, unit: &Unit, at: usize, out: &mut Vec<Claim>) {
+fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut Vec<Claim>) {
+    let unit = made.unit;
     for (name, key, node) in table.iter() {
         let Some(claim) = node.as_table() else { continue };
         if select::selects(claim, unit) == Some(false) {
@@ -60,18 +58,19 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, unit: &Unit, at: usize, out: &mut Vec
         }
         let span = claim.get("value").map_or(key, |value| value.span);
         turns(cx, claim, &mut |cx| {
-            let ranges = ranges(cx, claim.get("value"));
-            if !ranges.is_empty() {
+            let (ranges, on) = (ranges(cx, claim.get("value")), places(cx, claim));
+            // Ports of no place (no cards, for example) are no claim.
+            if !ranges.is_empty() && !on.is_empty() {
                 out.push(Claim {
                     unit: at,
                     name: unit.name.to_string(),
                     port: PortClaim {
                         name: name.to_owned(),
                         ranges,
-                        on: places(cx, claim),
+                        on,
                         span: Some(span),
+                        knob: claim.get("value").and_then(|value| knob(cx, value, made)),
                     },
-                    knob: claim.get("value").and_then(|value| knob(value, unit)),
                 });
             }
         });
@@ -109,7 +108,13 @@ fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
         Item::Array(items) => render::elements(cx, items),
         _ => render::elements(cx, std::slice::from_ref(node)),
     };
-    items.iter().flat_map(|item| item_ranges(cx, item)).collect()
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for range in items.iter().flat_map(|item| item_ranges(cx, item)) {
+        if !ranges.contains(&range) {
+            ranges.push(range);
+        }
+    }
+    ranges
 }
 
 fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
@@ -129,8 +134,9 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.pool]`.
-fn knob(node: &Node, unit: &Unit) -> Option<String> {
+/// The first parameter that a value reads: `port` of `[set.pool]`; or the variable, and the rule that sets it.
+fn knob(cx: &Cx<'_>, node: &Node, made: &Made<'_>) -> Option<String> {
+    let unit = made.unit;
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],
         Item::Array(items) => items.iter().filter_map(Node::as_str).collect(),
@@ -142,10 +148,25 @@ fn knob(node: &Node, unit: &Unit) -> Option<String> {
         .into_iter()
         .find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
     Some(match read.root.as_str() {
-        "env" => format!("the variable `{}` of `{}`", read.member, unit.name),
+        "env" => {
+            let set_by = made.env.borrow().winner(&read.member).map(|origin| set_by(cx, origin));
+            let set_by = set_by.unwrap_or_else(|| "nothing sets it".to_owned());
+            format!("the variable `{}` of `{}` ({set_by})", read.member, unit.name)
+        }
         "param" => format!("`{}` in `[set.{}]`", read.member, set_name(unit)),
         settings => format!("`{}` in `[set.{settings}]`", read.member),
     })
+}
+
+/// Who has set a variable, as a place to change it.
+fn set_by(cx: &Cx<'_>, origin: &Origin) -> String {
+    let place = origin.span.map(|span| format!(", {}", cx.sources.place(span))).unwrap_or_default();
+    match &origin.layer {
+        OriginLayer::Rule { name, .. } => format!("`[rule.{name}]`{place}"),
+        OriginLayer::EnvFile { path, line } => format!("{path}:{line}"),
+        OriginLayer::Inherited => "inherited from the runner".to_owned(),
+        OriginLayer::Tree(_) | OriginLayer::Bootstrap(_) => format!("set{place}"),
+    }
 }
 
 fn set_name(unit: &Unit) -> String {
@@ -169,8 +190,8 @@ pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>)
             let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
             if !ranges.is_empty() {
                 let on = places(cx, reserve);
-                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner };
-                out.push(Reserved { reserve, span: key });
+                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, span: key };
+                out.push(Reserved { reserve });
             }
         });
     }
@@ -180,6 +201,13 @@ pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>)
 /// Claims that share a port and a place, and claims of reserved ports.
 pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
+    let taken = |place: &str, but: &Claim| -> Vec<(u16, u16)> {
+        let theirs = claims.iter().filter(|claim| !std::ptr::eq(*claim, but)).map(|claim| &claim.port);
+        let theirs = theirs.filter(|port| port.on.iter().any(|on| on == place)).flat_map(|port| &port.ranges);
+        let reserved = reserves.iter().map(|reserved| &reserved.reserve);
+        let reserved = reserved.filter(|one| one.on.iter().any(|on| on == place)).flat_map(|one| &one.ranges);
+        theirs.chain(reserved).copied().collect()
+    };
     for (at, one) in claims.iter().enumerate() {
         for other in claims.iter().skip(at + 1) {
             let same = one.unit == other.unit && one.port.name == other.port.name;
@@ -188,17 +216,37 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
             }
             let place = one.port.on.iter().find(|place| other.port.on.contains(place));
             if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &other.port.ranges)) {
-                out.push(clash(one, other, place, port));
+                // Room is looked for where somebody can change something.
+                let last = other.port.knob.is_some() || one.port.knob.is_none();
+                let moved = if last { other } else { one };
+                let free = free_from(&moved.port, port, &taken(place, moved));
+                out.push(clash(one, other, (place, port), free_words(&moved.port, free)));
             }
         }
         for reserve in reserves {
             let place = one.port.on.iter().find(|place| reserve.reserve.on.contains(place));
             if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.reserve.ranges)) {
-                out.push(reserved(one, reserve, place, port));
+                out.push(reserved(one, reserve, place, port, free_from(&one.port, port, &taken(place, one))));
             }
         }
     }
     out
+}
+
+/// The first port at or above a claim's own where all of the claim's range fits beside what is taken.
+pub(super) fn free_from(claim: &PortClaim, port: u16, taken: &[(u16, u16)]) -> Option<u16> {
+    let (low, high) = claim.ranges.iter().copied().find(|(low, high)| (*low..=*high).contains(&port))?;
+    let width = high - low;
+    let mut start = low;
+    // Each turn passes one taken range, and there are only so many.
+    for _ in 0..=taken.len() {
+        let end = start.checked_add(width)?;
+        match taken.iter().filter(|(low, high)| *low <= end && start <= *high).map(|(_, high)| *high).max() {
+            None => return Some(start),
+            Some(high) => start = high.checked_add(1)?,
+        }
+    }
+    None
 }
 
 /// Units that conflict are never up together.
@@ -210,12 +258,12 @@ fn may_not_meet(graph: &UnitGraph, one: &Claim, other: &Claim) -> bool {
 }
 
 /// The lowest port that both have.
-fn overlap(one: &[(u16, u16)], other: &[(u16, u16)]) -> Option<u16> {
+pub(super) fn overlap(one: &[(u16, u16)], other: &[(u16, u16)]) -> Option<u16> {
     let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a.0.max(b.0), a.1.min(b.1))));
     pairs.filter(|(low, high)| low <= high).map(|(low, _)| low).min()
 }
 
-fn clash(one: &Claim, other: &Claim, place: &str, port: u16) -> Diagnostic {
+fn clash(one: &Claim, other: &Claim, (place, port): (&str, u16), room: String) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` is claimed twice: `{}` of `{}` and `{}` of `{}`",
         one.port.name, one.name, other.port.name, other.name
@@ -229,16 +277,25 @@ fn clash(one: &Claim, other: &Claim, place: &str, port: u16) -> Diagnostic {
             );
         }
     }
-    let knobs: Vec<&str> = [one, other].iter().filter_map(|claim| claim.knob.as_deref()).collect();
-    match knobs.as_slice() {
-        [] => diagnostic.with_help("change one of the two values"),
-        [knob] => diagnostic.with_help(format!("change {knob}")),
-        [a, b, ..] if a == b => diagnostic.with_help(format!("change {a}")),
-        [a, b, ..] => diagnostic.with_help(format!("change {a} or {b}")),
+    let knobs: Vec<&str> = [one, other].iter().filter_map(|claim| claim.port.knob.as_deref()).collect();
+    let help = match knobs.as_slice() {
+        [] => "change one of the two values".to_owned(),
+        [knob] => format!("change {knob}"),
+        [a, b, ..] if a == b => format!("change {a}"),
+        [a, b, ..] => format!("change {a} or {b}"),
+    };
+    diagnostic.with_help(help + &room)
+}
+
+/// `: from 28000 on there is room`.
+fn free_words(claim: &PortClaim, free: Option<u16>) -> String {
+    match free {
+        Some(free) => format!("; `{}` has room from {free} on", claim.name),
+        None => String::new(),
     }
 }
 
-fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16) -> Diagnostic {
+fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16, free: Option<u16>) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` belongs to {}, and `{}` of `{}` claims it",
         reserve.reserve.owner, claim.port.name, claim.name
@@ -247,11 +304,9 @@ fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16) -> Diagno
     if let Some(span) = claim.port.span {
         diagnostic = diagnostic.at(span, words(&claim.port.ranges));
     }
-    diagnostic = diagnostic.context(reserve.span, words(&reserve.reserve.ranges));
-    match &claim.knob {
-        Some(knob) => diagnostic.with_help(format!("change {knob}")),
-        None => diagnostic,
-    }
+    diagnostic = diagnostic.context(reserve.reserve.span, words(&reserve.reserve.ranges));
+    let knob = claim.port.knob.as_deref().unwrap_or("the value");
+    diagnostic.with_help(format!("change {knob}{}", free_words(&claim.port, free)))
 }
 
 /// `8080, 9000-9003`.

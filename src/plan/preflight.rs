@@ -2,11 +2,12 @@
 //!
 //! Pure: nothing is asked here. What only a start can ask (names, paths, the flags of a program) is `not asked`.
 
-use super::exec::Preflight;
-use super::{Compared, Plan};
+use super::Plan;
+use super::exec::{Preflight, UnitExec};
 use crate::expr::{Value, size};
 use crate::facts::Facts;
 use std::net::IpAddr;
+use std::path::Path;
 
 /// One need of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,31 +54,217 @@ impl Verdict {
     }
 }
 
+/// What may be looked at beside facts: nothing here runs a program or waits.
+pub trait Look {
+    /// Whether a path exists; `None` = not asked.
+    fn exists(&self, path: &Path) -> Option<bool>;
+    /// Free bytes where a path lies; `None` = not asked.
+    fn space(&self, path: &Path) -> Option<u64>;
+}
+
+/// Looks at nothing: another machine is meant.
+#[derive(Debug, Clone, Copy)]
+pub struct Blind;
+
+impl Look for Blind {
+    fn exists(&self, _: &Path) -> Option<bool> {
+        None
+    }
+    fn space(&self, _: &Path) -> Option<u64> {
+        None
+    }
+}
+
 /// Compares every need of the plan with the facts.
 pub fn preflight(plan: &Plan, facts: &Facts) -> Vec<Need> {
+    preflight_with(plan, facts, &Blind)
+}
+
+/// The same, looking at paths, too.
+pub fn preflight_with(plan: &Plan, facts: &Facts, look: &dyn Look) -> Vec<Need> {
     let mut needs = Vec::new();
-    let mut claimed = 0_u64;
+    let mut claimed = Claimed::default();
     let all = plan.policy.units.iter().zip(&plan.exec).zip(&plan.about);
     for ((unit, exec), about) in all.filter(|((unit, _), _)| unit.skipped.is_none()) {
-        for asked in &exec.preflight {
-            let need = match asked {
-                Preflight::Memory(bytes) => {
-                    let need = memory(&unit.name, *bytes, claimed, facts);
-                    claimed = claimed.saturating_add(*bytes);
-                    need
-                }
-                Preflight::Resolve(name) => resolve(&unit.name, name),
-                Preflight::Flags(argv) => not_asked(&unit.name, "flags", argv.join(" ")),
-                Preflight::Path(path) => not_asked(&unit.name, "path", path.display().to_string()),
-            };
-            needs.push(need);
-        }
-        needs.extend(about.compared.iter().map(|(kind, bytes)| compared(&unit.name, kind, *bytes, facts)));
+        let asker = Asker { unit: &unit.name, exec, facts, look };
+        needs.extend(exec.preflight.iter().map(|asked| asker.ask(asked, &mut claimed)));
         for claim in about.ports.iter().filter(|claim| claim.on.iter().any(|place| place == "host")) {
             needs.extend(listening(&unit.name, claim, facts));
         }
     }
     needs
+}
+
+/// What units before have claimed of what there is once, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Claimed {
+    memory: u64,
+    hugepages: u64,
+    shm: u64,
+}
+
+/// Who asks, and whom.
+struct Asker<'a> {
+    unit: &'a str,
+    exec: &'a UnitExec,
+    facts: &'a Facts,
+    look: &'a dyn Look,
+}
+
+impl Asker<'_> {
+    fn ask(&self, asked: &Preflight, claimed: &mut Claimed) -> Need {
+        match asked {
+            Preflight::Memory(bytes) => {
+                let need = memory(self.unit, *bytes, claimed.memory, self.facts);
+                claimed.memory = claimed.memory.saturating_add(*bytes);
+                need
+            }
+            Preflight::Memlock(bytes) => self.memlock(*bytes),
+            Preflight::Hugepages(bytes) => {
+                let need = self.hugepages(*bytes, claimed.hugepages);
+                claimed.hugepages = claimed.hugepages.saturating_add(*bytes);
+                need
+            }
+            Preflight::Shm(bytes) => {
+                let free = member(self.facts, "shm", "free");
+                let fix = "mount a larger /dev/shm (`--shm-size`, an emptyDir with `medium: Memory`)";
+                let need = self.bytes("shm", *bytes, free, claimed.shm, fix);
+                claimed.shm = claimed.shm.saturating_add(*bytes);
+                need
+            }
+            Preflight::Nofile(count) => self.nofile(*count),
+            Preflight::Disk(path, bytes) => match self.look.space(path) {
+                None => {
+                    not_asked(self.unit, "disk", format!("{} at {}", size::words(*bytes), path.display()))
+                }
+                free => Need {
+                    need: format!("{} at {}", size::words(*bytes), path.display()),
+                    ..self.bytes("disk", *bytes, free, 0, "free some, or use another place")
+                },
+            },
+            Preflight::Path(path) => self.path(path),
+            Preflight::Resolve(name) => resolve(self.unit, name),
+            Preflight::Flags(argv) => not_asked(self.unit, "flags", argv.join(" ")),
+        }
+    }
+
+    /// Bytes needed against bytes there are, less what units before have claimed.
+    fn bytes(&self, what: &str, bytes: u64, have: Option<u64>, claimed: u64, fix: &str) -> Need {
+        let left = have.map(|have| have.saturating_sub(claimed));
+        let have = match (have, claimed) {
+            (None, _) => "unknown".to_owned(),
+            (Some(u64::MAX), _) => "infinity".to_owned(),
+            (Some(have), 0) => size::words(have),
+            (Some(have), _) => {
+                format!("{} ({} claimed by units before)", size::words(have), size::words(claimed))
+            }
+        };
+        let verdict = match left {
+            None => Verdict::Unknown,
+            Some(left) if left >= bytes => Verdict::Met,
+            Some(_) => Verdict::Short,
+        };
+        let fix = if verdict == Verdict::Short { fix.to_owned() } else { String::new() };
+        Need {
+            unit: self.unit.to_owned(),
+            what: what.to_owned(),
+            need: size::words(bytes),
+            have,
+            verdict,
+            fix,
+        }
+    }
+
+    /// The soft limit counts: hardly a program raises it itself.
+    fn memlock(&self, bytes: u64) -> Need {
+        let free = self.exec.keeps_privileges() && flag(self.facts, "memlock", "ipc_lock");
+        let have = match self.exec.own_limit("memlock") {
+            _ if free => Some(u64::MAX),
+            Some(own) => Some(own.unwrap_or(u64::MAX)),
+            None => limit(self.facts, "memlock"),
+        };
+        let fix = "set `[rlimits] memlock = \"infinity\"` in the unit, or start tenon with a higher limit (`ulimit -l`, `LimitMEMLOCK=`)";
+        self.bytes("memlock", bytes, have, 0, fix)
+    }
+
+    fn nofile(&self, count: u64) -> Need {
+        let have = match self.exec.own_limit("nofile") {
+            Some(own) => Some(own.unwrap_or(u64::MAX)),
+            None => limit(self.facts, "nofile"),
+        };
+        let fix = format!(
+            "set `[rlimits] nofile = {count}` in the unit, or start tenon with a higher limit (`ulimit -n`, `LimitNOFILE=`)"
+        );
+        let words = |count: u64| if count == u64::MAX { "infinity".to_owned() } else { count.to_string() };
+        let need = self.bytes("nofile", count, have, 0, &fix);
+        Need { need: count.to_string(), have: have.map_or_else(|| need.have.clone(), words), ..need }
+    }
+
+    fn hugepages(&self, bytes: u64, claimed: u64) -> Need {
+        let each = member(self.facts, "hugepages", "size");
+        let free = member(self.facts, "hugepages", "free");
+        let have = free.zip(each).map(|(free, each)| free.saturating_mul(each));
+        let more = each.filter(|each| *each > 0).map(|each| bytes.saturating_add(claimed).div_ceil(each));
+        let fix = match more {
+            Some(pages) => format!(
+                "reserve huge pages: `sysctl vm.nr_hugepages={pages}` before anything takes the memory"
+            ),
+            None => "reserve huge pages (`vm.nr_hugepages`)".to_owned(),
+        };
+        let mut need = self.bytes("hugepages", bytes, have, claimed, &fix);
+        if let (Some(each), Some(nodes)) = (each, nodes(self.facts)) {
+            let words = nodes
+                .iter()
+                .map(|(node, free)| format!("node {node}: {}", size::words(free.saturating_mul(each))));
+            need.have = format!("{}; {}", need.have, words.collect::<Vec<_>>().join(", "));
+        }
+        need
+    }
+
+    fn path(&self, path: &Path) -> Need {
+        let words = path.display().to_string();
+        match self.look.exists(path) {
+            None => not_asked(self.unit, "path", words),
+            Some(true) => Need {
+                have: "is there".to_owned(),
+                verdict: Verdict::Met,
+                ..not_asked(self.unit, "path", words)
+            },
+            Some(false) => Need {
+                have: "does not exist".to_owned(),
+                verdict: Verdict::Short,
+                fix: format!("make {words} visible here (in a container: mount it, or pass the device)"),
+                ..not_asked(self.unit, "path", words.clone())
+            },
+        }
+    }
+}
+
+/// A truth inside a built-in fact that is a table.
+fn flag(facts: &Facts, fact: &str, member: &str) -> bool {
+    match facts.get([], fact).map(|fact| &fact.value) {
+        Some(Value::Map(entries)) => matches!(entries.get(member), Some(Value::Bool(true))),
+        _ => false,
+    }
+}
+
+/// The soft limit of a fact that has one: `infinity` is the largest number.
+fn limit(facts: &Facts, fact: &str) -> Option<u64> {
+    match &facts.get([], fact)?.value {
+        Value::Map(entries) => match entries.get("soft")? {
+            Value::Str(word) if &**word == "infinity" => Some(u64::MAX),
+            value => number(value),
+        },
+        _ => None,
+    }
+}
+
+/// Free huge pages by NUMA node, where more than one node has any.
+fn nodes(facts: &Facts) -> Option<Vec<(String, u64)>> {
+    let Value::Map(entries) = &facts.get([], "hugepages")?.value else { return None };
+    let Value::Map(nodes) = entries.get("nodes")? else { return None };
+    let nodes: Vec<_> = nodes.iter().filter_map(|(node, free)| Some((node.clone(), number(free)?))).collect();
+    (nodes.len() > 1).then_some(nodes)
 }
 
 fn number(value: &Value) -> Option<u64> {
@@ -127,46 +314,6 @@ fn memory(unit: &str, bytes: u64, claimed: u64, facts: &Facts) -> Need {
         need.fix = format!("ask for at most {}, or free {}", size::words(left), size::words(bytes - left));
     }
     need
-}
-
-fn compared(unit: &str, kind: &Compared, bytes: u64, facts: &Facts) -> Need {
-    let (what, have, fix) = match kind {
-        Compared::Memlock => {
-            let hard = facts.get([], "memlock").map(|fact| &fact.value);
-            let have = match hard {
-                Some(Value::Map(entries)) => match entries.get("hard") {
-                    Some(Value::Str(word)) if &**word == "infinity" => Some(u64::MAX),
-                    Some(value) => number(value),
-                    None => None,
-                },
-                _ => None,
-            };
-            (
-                "memlock".to_owned(),
-                have,
-                "raise the hard limit of locked memory (`ulimit -l`, `LimitMEMLOCK=`)",
-            )
-        }
-        Compared::Hugepages => {
-            let free = member(facts, "hugepages", "free");
-            let each = member(facts, "hugepages", "size");
-            let have = free.zip(each).map(|(free, each)| free.saturating_mul(each));
-            ("hugepages".to_owned(), have, "reserve more huge pages (`vm.nr_hugepages`)")
-        }
-        Compared::Disk(path) => return not_asked(unit, "disk", format!("{} at {path}", size::words(bytes))),
-    };
-    let verdict = match have {
-        None => Verdict::Unknown,
-        Some(have) if have >= bytes => Verdict::Met,
-        Some(_) => Verdict::Short,
-    };
-    let have = match have {
-        None => "unknown".to_owned(),
-        Some(u64::MAX) => "infinity".to_owned(),
-        Some(have) => size::words(have),
-    };
-    let fix = if verdict == Verdict::Short { fix.to_owned() } else { String::new() };
-    Need { unit: unit.to_owned(), what, need: size::words(bytes), have, verdict, fix }
 }
 
 fn not_asked(unit: &str, what: &str, need: String) -> Need {

@@ -321,7 +321,13 @@ fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec, told: About) -> I
     let Incoming { id, policy, exec: new, about } = unit;
     let policy =
         UnitPolicy { kind: old.kind, ready: old.ready, health: old.health, steps: old.steps, ..policy };
-    let exec = UnitExec { log: new.log, reload: new.reload, preflight: new.preflight, ..exec };
+    let exec = UnitExec {
+        log: new.log,
+        reload: new.reload,
+        preflight: new.preflight,
+        signatures: new.signatures,
+        ..exec
+    };
     let about = About {
         env: told.env,
         argv: told.argv,
@@ -347,6 +353,7 @@ fn same_process(policy: &UnitPolicy, exec: &UnitExec, unit: &Incoming) -> bool {
         log: exec.log.clone(),
         reload: exec.reload.clone(),
         preflight: exec.preflight.clone(),
+        signatures: exec.signatures.clone(),
         ready: exec.ready.clone(),
         health: exec.health.clone(),
         ..unit.exec.clone()

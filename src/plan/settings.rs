@@ -141,55 +141,36 @@ pub(super) fn reload(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Option<R
     reader.command("command").map(Reload::Command)
 }
 
-/// Needs of the machine that are only compared, never asked for at a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compared {
-    /// Bytes that may be locked.
-    Memlock,
-    /// Bytes in free huge pages.
-    Hugepages,
-    /// `disk`: free space at this path.
-    Disk(String),
-}
-
-/// `[preflight]`: what is asked before each start, and what is only compared.
-pub(super) fn preflight(
-    cx: &Cx<'_>,
-    tree: &Node,
-    unknown: &Cell<bool>,
-) -> (Vec<Preflight>, Vec<(Compared, u64)>) {
+/// `[preflight]`: what is asked before each start.
+pub(super) fn preflight(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Vec<Preflight> {
     match tree.get("preflight.when").map(|when| cx.holds(when)) {
         None | Some(Some(true)) => {}
-        Some(Some(false)) => return (Vec::new(), Vec::new()),
+        Some(Some(false)) => return Vec::new(),
         Some(None) => {
             unknown.set(true);
-            return (Vec::new(), Vec::new());
+            return Vec::new();
         }
     }
     let rendered = render::path(cx, tree, "preflight");
     let reader = Reader::new(cx, "preflight", rendered.as_ref(), unknown);
     let mut asked = Vec::new();
     asked.extend(reader.size("memory").map(Preflight::Memory));
-    asked.extend(reader.texts("resolve").unwrap_or_default().into_iter().map(Preflight::Resolve));
-    asked.extend(reader.command("flags").map(Preflight::Flags));
+    asked.extend(reader.size("memlock").map(Preflight::Memlock));
+    asked.extend(reader.size("hugepages").map(Preflight::Hugepages));
+    asked.extend(reader.size("shm").map(Preflight::Shm));
+    asked.extend(reader.int("nofile").map(Preflight::Nofile));
+    if let Some(disk) = reader.table("preflight.disk", "disk") {
+        let paths: Vec<&str> = disk.entries().map(|(path, _)| path).collect();
+        let sizes = paths.into_iter().filter_map(|path| Some((path, disk.size(path)?)));
+        asked.extend(sizes.map(|(path, bytes)| Preflight::Disk(PathBuf::from(path), bytes)));
+    }
     for key in ["path", "device"] {
         let paths = reader.texts(key).unwrap_or_default().into_iter();
         asked.extend(paths.map(|path| Preflight::Path(PathBuf::from(path))));
     }
-    let mut compared: Vec<(Compared, u64)> =
-        [("memlock", Compared::Memlock), ("hugepages", Compared::Hugepages)]
-            .into_iter()
-            .filter_map(|(key, kind)| Some((kind, reader.size(key)?)))
-            .collect();
-    if let Some(disk) = reader.table("preflight.disk", "disk") {
-        let paths: Vec<&str> = disk.entries().map(|(path, _)| path).collect();
-        compared.extend(
-            paths
-                .into_iter()
-                .filter_map(|path| disk.size(path).map(|bytes| (Compared::Disk(path.to_owned()), bytes))),
-        );
-    }
-    (asked, compared)
+    asked.extend(reader.texts("resolve").unwrap_or_default().into_iter().map(Preflight::Resolve));
+    asked.extend(reader.command("flags").map(Preflight::Flags));
+    asked
 }
 
 /// `[info]`.

@@ -441,7 +441,7 @@ fn equal_ports_in_one_place_clash() {
         run1.said(),
         ["error units/a.toml:6: port 8080 on `host` is claimed twice: `http` of `a` and `rest` of `b`"]
     );
-    assert_eq!(run1.said[0].helps[0].message, "change `port` in `[set.a]`");
+    assert_eq!(run1.said[0].helps[0].message, "change `port` in `[set.a]`; `http` has room from 8091 on");
     assert_eq!(run(TWO_PORTS, &["set a.port=9000"]).said(), Vec::<String>::new());
     let elsewhere = TWO_PORTS.replace("value = '8000-8090'", "value = '8000-8090'\non = ['card{{ 1 }}']");
     assert_eq!(run(&elsewhere, &[]).said(), Vec::<String>::new());
@@ -456,6 +456,8 @@ fn reserved_ports_are_a_warning() {
         run(&files, &["set a.port=9001"]).said(),
         ["warning units/a.toml:6: port 9001 on `host` belongs to HAL, and `http` of `a` claims it"]
     );
+    let run = run(&files, &["set a.port=9001"]);
+    assert_eq!(run.said[0].helps[0].message, "change `port` in `[set.a]`; `http` has room from 9002 on");
 }
 
 #[test]
@@ -604,4 +606,32 @@ fn graphs() {
         view::mermaid(&run.plan),
         "flowchart BT\n  u0[\"db\"]\n  u1[\"web\"]\n  u1 -->|needs spawned| u0\n"
     );
+}
+
+#[test]
+fn a_profile_says_on_the_first_line_what_it_has_chosen() {
+    let run = run(
+        "
+        --- units/u.toml
+        command = 'sleep 1'
+        --- profiles/p.toml
+        [param.way]
+        default = \"{{ 'new' if env.NEW is defined else 'old' }}\"
+        [info]
+        way = '{{ param.way }}, of two'",
+        &["profile=p", "env NEW=1"],
+    );
+    assert_eq!(run.said(), Vec::<String>::new());
+    let text = view::plan(&run.plan, &run.sources);
+    assert!(text.starts_with("profile p (--profile p), way: new, of two, no role, plan "), "{text}");
+    assert_eq!(view::json(&run.plan, &run.sources)["profile"]["info"]["way"], "new, of two");
+}
+
+#[test]
+fn ports_of_no_place_are_no_claim() {
+    let run = unit(
+        "command = 'sleep 1'\n[ports.card]\nvalue = 1\non = [{ each = 'd in unit.devices', use = ['npu{{ d }}'] }]",
+        &[],
+    );
+    assert_eq!(run.about("u").ports, Vec::new());
 }

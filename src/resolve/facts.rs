@@ -14,6 +14,7 @@ fn declaration(name: &str, owner: &str, span: Span, table: &Table) -> Declaratio
     let kind = match table.get("type").and_then(Node::as_str) {
         Some("list") => FactKind::List,
         Some("map" | "table") => FactKind::Map,
+        Some("json") => FactKind::Json,
         Some("int" | "port") => FactKind::Int,
         Some("float") => FactKind::Float,
         Some("bool") => FactKind::Bool,

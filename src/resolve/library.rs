@@ -2,7 +2,7 @@
 
 use crate::config::keys::FileKind;
 use crate::config::tree::{Layer, Node};
-use crate::config::{self, finish, merge};
+use crate::config::{self, finish_node_file, merge};
 use crate::diagnostic::{Diagnostic, FileId, SourceMap, Span};
 use crate::load::{File, FileSet, Named};
 use indexmap::IndexMap;
@@ -61,7 +61,7 @@ impl Library {
         for file in &files.node {
             node = merge(node, reader.tree(file, FileKind::Node, Layer::Node));
         }
-        let (node, problems) = finish(node);
+        let (node, problems) = finish_node_file(node);
         reader.diagnostics.extend(problems);
         let units = reader.definitions(&files.units, FileKind::Unit, &files.last_dir_units);
         let profiles = reader.definitions(&files.profiles, FileKind::Profile, &[]);

@@ -100,7 +100,7 @@ fn names_of(world: &World) -> String {
     profiles(world).map(|(_, file)| file.name.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What `[detect] any` of a profile says of this machine.
+/// What `[detect]` of a profile says of this machine.
 enum Detected {
     /// This condition holds.
     Yes(Node),
@@ -109,11 +109,32 @@ enum Detected {
     Unknown,
 }
 
+/// One of `any` and every one of `all`.
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
-    let Some(conditions) = world.files.get(file).and_then(|file| file.tree.get("detect.any")?.as_array())
-    else {
-        return Detected::No;
-    };
+    let conditions = |key: &str| world.files.get(file).and_then(|file| file.tree.get(key)?.as_array());
+    let (any, all) = (conditions("detect.any"), conditions("detect.all"));
+    let all = all.map(|conditions| every(world, file, conditions, diagnostics));
+    match (any.map(|conditions| one(world, file, conditions, diagnostics)), all) {
+        (None, None) | (Some(Detected::No), _) | (_, Some(Detected::No)) => Detected::No,
+        (Some(Detected::Unknown), _) | (_, Some(Detected::Unknown)) => Detected::Unknown,
+        (Some(Detected::Yes(condition)), _) | (None, Some(Detected::Yes(condition))) => {
+            Detected::Yes(condition)
+        }
+    }
+}
+
+fn every(world: &World, file: FileId, conditions: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Detected {
+    let mut first = None;
+    for condition in conditions {
+        match one(world, file, std::slice::from_ref(condition), diagnostics) {
+            Detected::Yes(condition) => first = first.or(Some(condition)),
+            other @ (Detected::No | Detected::Unknown) => return other,
+        }
+    }
+    first.map_or(Detected::No, Detected::Yes)
+}
+
+fn one(world: &World, file: FileId, conditions: &[Node], diagnostics: &mut Vec<Diagnostic>) -> Detected {
     let scope = UnitScope::new(world, file, None, EnvView::Base);
     let mut unknown = false;
     for condition in conditions {

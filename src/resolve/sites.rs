@@ -86,7 +86,7 @@ pub(super) fn sites(tree: &Node, profile: bool) -> Vec<Site<'_>> {
     let mut found = Vec::new();
     for (section, _, node) in tree.as_table().into_iter().flat_map(Table::iter) {
         let place = match section {
-            "param" | "detect" | "reserve" if profile => Place::File,
+            "param" | "detect" | "reserve" | "info" if profile => Place::File,
             "fact" => Place::Fact,
             _ => Place::Unit,
         };
@@ -166,8 +166,10 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn detect(&mut self, node: &'a Node) {
-        for item in node.get("any").and_then(Node::as_array).unwrap_or_default() {
-            self.expression(item);
+        for key in ["any", "all"] {
+            for item in node.get(key).and_then(Node::as_array).unwrap_or_default() {
+                self.expression(item);
+            }
         }
     }
 
@@ -240,17 +242,14 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// Whether a named thing (rule, requirement, …) concerns a unit: its `labels` and `units` both match, or it has none.
+/// Whether a named thing (rule, requirement, …) concerns a unit: one of its `labels` or of its `units` does, or it has
+/// neither. As the plan selects.
 pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
     let list = |key: &str| thing.get(key).and_then(Node::as_array);
-    let by_label = list("labels").is_none_or(|wanted| {
-        wanted.iter().filter_map(Node::as_str).any(|wanted| labels.iter().any(|label| label == wanted))
-    });
-    let by_name = list("units").is_none_or(|wanted| {
-        wanted
-            .iter()
-            .filter_map(Node::as_str)
-            .any(|text| super::select::Selector::parse(text).matches(name, labels))
-    });
-    by_label && by_name
+    let texts = |key: &str| list(key).unwrap_or_default().iter().filter_map(Node::as_str);
+    if list("labels").is_none() && list("units").is_none() {
+        return true;
+    }
+    texts("labels").any(|wanted| labels.iter().any(|label| label == wanted))
+        || texts("units").any(|text| super::select::Selector::parse(text).matches(name, labels))
 }

@@ -1,5 +1,6 @@
 //! Files as one text, `--- units/web.toml` before each; what comes out as lines.
 
+mod chosen;
 mod expressions;
 
 use super::*;

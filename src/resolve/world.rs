@@ -304,8 +304,10 @@ impl World {
             }
             return Ok(Param { value, layer: node.layer, span: Some(node.span), secret, losers });
         }
+        // What has no value because another one has none is told with that one.
         if !decl.optional
             && let Some(met) = self.state.borrow_mut().met.last_mut()
+            && met.missing.is_empty()
         {
             met.missing.insert((file, name.to_owned()));
         }

@@ -31,10 +31,19 @@ pub fn generate(seed: u64) -> Scenario {
         let unit = unit(&mut random, at);
         plan.units.push(unit);
     }
+    let externals: Vec<bool> =
+        plan.units.iter().map(|unit| matches!(unit.kind, Kind::External { .. })).collect();
     for unit in &mut plan.units {
+        unit.conflicts.retain(|other| !externals[other.0 as usize]);
         // Giving up after a wait leaves no trace of a process, so nobody outside could tell why the runner ends.
         if unit.edges.iter().any(|edge| edge.timeout.is_some()) {
-            unit.restart.on_limit = OnLimit::Fail;
+            let kept = Restart {
+                policy: RestartPolicy::Always,
+                enabled: true,
+                max_restarts: None,
+                ..unit.restart.clone()
+            };
+            unit.restart = Restart { on_limit: OnLimit::Fail, except: Vec::new(), only: None, ..kept };
         }
     }
     if random.percent(10) {
@@ -69,13 +78,12 @@ fn id(at: u64) -> UnitId {
 
 fn unit(random: &mut Random, at: u64) -> UnitPolicy {
     let kind = match random.below(100) {
-        0..=71 => Kind::Service,
         72..=86 => Kind::Task { has_command: random.percent(80) },
         87..=92 if at > 2 => {
             Kind::Group { members: (0..random.below(4)).map(|_| id(random.below(at))).collect() }
         }
-        87..=92 => Kind::Service,
-        _ => Kind::External { stop_on_loss: random.percent(50) },
+        93.. => Kind::External { stop_on_loss: random.percent(50) },
+        _ => Kind::Service,
     };
     let process = matches!(kind, Kind::Service | Kind::Task { .. });
     let service = kind == Kind::Service;
@@ -214,7 +222,7 @@ fn reverse_for_stops(plan: &mut PlanPolicy) {
 
 fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
     let task = matches!(policy.kind, Kind::Task { .. });
-    (0..1 + random.below(5)).map(|_| act(random, task)).collect()
+    (0..=random.below(5)).map(|_| act(random, task)).collect()
 }
 
 fn act(random: &mut Random, task: bool) -> Act {

@@ -23,7 +23,7 @@ pub use generate::generate;
 pub use minimise::minimise;
 pub use oracle::{Finding, Law, Oracle};
 pub use report::{Entry, Report};
-//TEXT
+pub use text::parse;
 pub use world::run;
 
 use crate::plan::policy::{PlanPolicy, UnitId};

@@ -2,7 +2,9 @@
 
 use super::oracle::Finding;
 use crate::plan::policy::{PlanPolicy, UnitId};
-use crate::supervisor::{Action, Event, Outcome, Phase, Request, Time, signal_name, snapshot::State, span};
+use crate::supervisor::{
+    Action, Change, Event, Outcome, Phase, Request, Time, signal_name, snapshot::State, span,
+};
 use std::fmt::Write as _;
 
 /// One thing that happened.
@@ -13,6 +15,8 @@ pub enum Entry {
     Event(Event),
     /// The machine wanted it done.
     Action(Action),
+    /// The machine wanted a signal sent, and nobody was there.
+    Unheard(Action),
 }
 
 /// A whole life.
@@ -47,6 +51,10 @@ impl Report {
             let (arrow, unit, what) = match entry {
                 Entry::Event(event) => self.event(event),
                 Entry::Action(action) => self.action(action),
+                Entry::Unheard(action) => {
+                    let (arrow, unit, what) = self.action(action);
+                    (arrow, unit, format!("{what} (nobody there)"))
+                }
             };
             let _ = writeln!(text, "{:>12.3}  {arrow}  {unit:<12}  {what}", time.0.as_secs_f64());
         }
@@ -65,51 +73,42 @@ impl Report {
     }
 
     /// The life as people would tell it: for each moment the state each unit came to, signals, answers, the exit.
+    /// Within a moment in the order in which it came about; a signal only where somebody heard it.
     pub fn timeline(&self) -> String {
         let mut text = String::new();
-        let mut lines: Vec<(Option<UnitId>, String)> = Vec::new();
         let mut last: Vec<Option<State>> = vec![None; self.names.len()];
-        let mut moment = Time::default();
-        for (time, entry) in &self.entries {
-            if *time != moment {
-                self.flush(&mut text, moment, &mut lines);
-                moment = *time;
+        for moment in self.entries.chunk_by(|(one, _), (two, _)| one == two) {
+            let mut lines: Vec<Line> = Vec::new();
+            for (_, entry) in moment {
+                let Entry::Action(action) = entry else { continue };
+                match action {
+                    Action::Publish(change) if last[change.unit.0 as usize] != Some(change.after.state) => {
+                        last[change.unit.0 as usize] = Some(change.after.state);
+                        lines.retain(|line| line.state_of != Some(change.unit));
+                        lines.push(Line::state(change, &self.name(change.unit)));
+                    }
+                    Action::Signal { .. } | Action::Kill { .. } | Action::Reply { .. } | Action::Exit(_) => {
+                        lines.push(self.line(action));
+                    }
+                    Action::Publish(_)
+                    | Action::Prepare { .. }
+                    | Action::Spawn { .. }
+                    | Action::AwaitEmpty { .. }
+                    | Action::Probe { .. } => {}
+                }
             }
-            let Entry::Action(action) = entry else { continue };
-            match action {
-                Action::Publish(change) if last[change.unit.0 as usize] != Some(change.after.state) => {
-                    last[change.unit.0 as usize] = Some(change.after.state);
-                    lines.retain(|(unit, _)| *unit != Some(change.unit));
-                    let more = match change.after.state {
-                        State::Waiting => change.after.detail.clone(),
-                        State::Backoff | State::Failed | State::Inactive | State::Unhealthy => {
-                            Some(change.after.cause.clone())
-                        }
-                        _ => None,
-                    };
-                    let more = more.map_or_else(String::new, |more| format!(" ({more})"));
-                    lines.push((Some(change.unit), format!("{}{more}", change.after.state.word())));
-                }
-                Action::Signal { .. } | Action::Kill { .. } | Action::Reply { .. } | Action::Exit(_) => {
-                    let (_, unit, what) = self.action(action);
-                    lines.push((None, if unit.is_empty() { what } else { format!("{unit} {what}") }));
-                }
-                Action::Publish(_)
-                | Action::Prepare { .. }
-                | Action::Spawn { .. }
-                | Action::AwaitEmpty { .. }
-                | Action::Probe { .. } => {}
+            let time = moment.first().map(|(time, _)| span(time.0)).unwrap_or_default();
+            for line in lines {
+                let _ = writeln!(text, "{time} {}", line.words);
             }
         }
-        self.flush(&mut text, moment, &mut lines);
         text
     }
 
-    fn flush(&self, text: &mut String, moment: Time, lines: &mut Vec<(Option<UnitId>, String)>) {
-        for (unit, what) in lines.drain(..) {
-            let unit = unit.map_or_else(String::new, |unit| format!("{} ", self.name(unit)));
-            let _ = writeln!(text, "{} {unit}{what}", span(moment.0));
-        }
+    fn line(&self, action: &Action) -> Line {
+        let (_, unit, what) = self.action(action);
+        let words = if unit.is_empty() { what } else { format!("{unit} {what}") };
+        Line { state_of: None, words }
     }
 
     fn name(&self, unit: UnitId) -> String {
@@ -196,6 +195,32 @@ impl Report {
                 format!("kill {} {}", self.name(*unit), signal_name(*signal))
             }
         }
+    }
+}
+
+/// A line of a timeline.
+struct Line {
+    /// It tells the state of this unit.
+    state_of: Option<UnitId>,
+    words: String,
+}
+
+impl Line {
+    fn state(change: &Change, name: &str) -> Self {
+        let after = &change.after;
+        let more = match after.state {
+            State::Waiting => after.detail.clone(),
+            State::Backoff | State::Failed | State::Inactive | State::Unhealthy => Some(after.cause.clone()),
+            State::Preparing
+            | State::Starting
+            | State::Ready
+            | State::Stopping
+            | State::Finished
+            | State::Skipped => None,
+        };
+        let more = more.map_or_else(String::new, |more| format!(" ({more})"));
+        let words = format!("{name} {}{more}", after.state.word());
+        Self { state_of: Some(change.unit), words }
     }
 }
 

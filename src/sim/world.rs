@@ -138,7 +138,7 @@ impl<'a> World<'a> {
             if coming.is_some_and(|coming| coming <= next) {
                 self.next_due(machine);
             } else {
-                self.step(machine, Event::DeadlineReached);
+                self.step(machine, &Event::DeadlineReached);
             }
         }
         let findings = self.oracle.finish(self.now, machine.deadline());
@@ -163,7 +163,7 @@ impl<'a> World<'a> {
         let Some(Reverse((_, sequence))) = self.queue.pop() else { return };
         let Some(due) = self.due.remove(&sequence) else { return };
         match due {
-            Due::Report(event) => self.step(machine, event),
+            Due::Report(event) => self.step(machine, &event),
             Due::Born { unit, generation, phase } => self.born(unit, generation, phase),
             Due::Ends { unit, generation, phase, status } => self.ends(unit, generation, phase, status),
             Due::LeftOversGo { unit, generation } => self.left_overs_go(unit, generation),
@@ -171,11 +171,11 @@ impl<'a> World<'a> {
             Due::CalmOver => {
                 let findings = self.oracle.after_calm(self.now);
                 self.report.findings.extend(findings);
-                self.step(machine, Event::Shutdown { fast: false });
+                self.step(machine, &Event::Shutdown { fast: false });
             }
         }
         if self.random.percent(self.scenario.faults.spurious) {
-            self.step(machine, Event::DeadlineReached);
+            self.step(machine, &Event::DeadlineReached);
         }
     }
 
@@ -183,10 +183,10 @@ impl<'a> World<'a> {
         match happening {
             Happening::Ask(request) => {
                 self.jobs += 1;
-                self.step(machine, Event::Request(JobId(self.jobs), request));
+                self.step(machine, &Event::Request(JobId(self.jobs), request));
             }
-            Happening::Shutdown { fast } => self.step(machine, Event::Shutdown { fast }),
-            Happening::Forged(event) => self.step(machine, event),
+            Happening::Shutdown { fast } => self.step(machine, &Event::Shutdown { fast }),
+            Happening::Forged(event) => self.step(machine, &event),
             Happening::Crash { unit, status } => {
                 let running =
                     self.starts.iter().rev().find(|((of, _), start)| {
@@ -206,24 +206,24 @@ impl<'a> World<'a> {
         }
     }
 
-    fn step(&mut self, machine: &mut dyn Machine, event: Event) {
+    fn step(&mut self, machine: &mut dyn Machine, event: &Event) {
         if self.left {
             return;
         }
         self.report.entries.push((self.now, Entry::Event(event.clone())));
         let mut actions = Vec::new();
         machine.step(self.now, event.clone(), &mut actions);
-        let findings = self.oracle.watch(self.now, &event, &actions);
+        let findings = self.oracle.watch(self.now, event, &actions);
         self.report.findings.extend(findings);
         for action in actions {
-            self.report.entries.push((self.now, Entry::Action(action.clone())));
-            self.execute(action);
+            let entry = if self.execute(&action) { Entry::Action(action) } else { Entry::Unheard(action) };
+            self.report.entries.push((self.now, entry));
         }
     }
 
-    /// What `linux` does, without Linux.
-    fn execute(&mut self, action: Action) {
-        match action {
+    /// What `linux` does, without Linux. False: a signal that nobody heard.
+    fn execute(&mut self, action: &Action) -> bool {
+        match *action {
             Action::Prepare { unit, generation } => {
                 let act = self.next_act(unit);
                 let (takes, works) = act.prepare;
@@ -251,12 +251,13 @@ impl<'a> World<'a> {
             }
             Action::Signal { unit, generation, signal, scope }
             | Action::Kill { unit, generation, signal, scope } => {
-                self.signal(unit, generation, signal, scope);
+                return self.signal(unit, generation, signal, scope);
             }
             Action::Probe { unit, generation, kind } => self.probe(unit, generation, kind),
             Action::Publish(_) | Action::Reply { .. } => {}
             Action::Exit(_) => self.left = true,
         }
+        true
     }
 
     fn next_act(&mut self, unit: UnitId) -> Act {
@@ -342,9 +343,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn signal(&mut self, unit: UnitId, generation: Generation, signal: i32, scope: Scope) {
+    fn signal(&mut self, unit: UnitId, generation: Generation, signal: i32, scope: Scope) -> bool {
         let now = self.now;
-        let Some(start) = self.starts.get(&(unit, generation)) else { return };
+        let Some(start) = self.starts.get(&(unit, generation)) else { return false };
         let (act, running, left_overs) = (start.act.clone(), start.running, start.left_overs);
         if let Some((phase, _)) = running {
             let death = ExitStatus::Signal { signal, core: false, oom: false };
@@ -362,6 +363,7 @@ impl<'a> World<'a> {
         if left_overs && scope != Scope::Main && (signal == SIGKILL || obey) {
             self.at(now, Due::LeftOversGo { unit, generation });
         }
+        running.is_some() || (left_overs && scope != Scope::Main)
     }
 
     fn probe(&mut self, unit: UnitId, generation: Generation, kind: ProbeKind) {

@@ -8,7 +8,8 @@ use crate::plan::policy::{Scope, UnitId};
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "actions live in one reused list for one turn")]
 pub enum Action {
-    /// Write the unit's files, ask its preflight; answer `Prepared`.
+    /// Write the unit's files, ask its preflight; answer `Prepared`. A later one for the same unit replaces it: the start
+    /// it was for has been cancelled.
     Prepare {
         /// Whose.
         unit: UnitId,

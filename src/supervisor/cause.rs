@@ -199,7 +199,7 @@ impl fmt::Display for Cause {
             Cause::Prepared => write!(f, "prepared"),
             Cause::Spawned => write!(f, "spawned"),
             Cause::Answered => write!(f, "readiness probe passed"),
-            Cause::Unanswered(found) => write!(f, "no answer: {found}"),
+            Cause::Unanswered(found) => write!(f, "unreachable: {found}"),
             Cause::Recovered => write!(f, "health probe passes again"),
             Cause::Succeeded => write!(f, "succeeded"),
             Cause::Members => write!(f, "its members are"),
@@ -305,7 +305,7 @@ pub fn signal_name(signal: i32) -> String {
 pub fn span(span: Duration) -> String {
     let (minutes, seconds, millis) = (span.as_secs() / 60, span.as_secs() % 60, span.subsec_millis());
     match (minutes, seconds, millis) {
-        (0, 0, millis) => format!("{millis}ms"),
+        (0, 0, 1..) => format!("{millis}ms"),
         (0, _, 0) => format!("{seconds}s"),
         (0, _, millis) => format!("{seconds}.{}s", format!("{millis:03}").trim_end_matches('0')),
         (minutes, 0, _) => format!("{minutes}m"),

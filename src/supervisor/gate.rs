@@ -143,7 +143,7 @@ impl Supervisor {
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
-    /// is not answering, or waits for such a one.
+    /// unwell, not answering, or waits for such a one.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
         let unit = self.unit_at(unit);
         match unit.life() {
@@ -152,14 +152,21 @@ impl Supervisor {
             | Life::Finished
             | Life::Inactive
             | Life::Skipped
+            | Life::Unhealthy(_)
             | Life::Waiting(Waiting::Unreachable { .. }) => true,
             Life::Waiting(Waiting::ForOthers { .. }) => unit.ended,
-            Life::Preparing(_)
-            | Life::Starting(_)
-            | Life::Ready(_)
-            | Life::Unhealthy(_)
-            | Life::Stopping(_)
-            | Life::Group(_) => false,
+            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Stopping(_) | Life::Group(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether a blocker will not go away by what it is doing now.
+    pub(super) fn is_stuck_on(&self, blocker: Blocker) -> bool {
+        match blocker.edge {
+            Some(EdgeKind::Needs) => self.is_stuck(blocker.on),
+            Some(EdgeKind::Wants | EdgeKind::After) => false,
+            None => self.is_wanted(blocker.on),
         }
     }
 
@@ -169,14 +176,14 @@ impl Supervisor {
         let mut next = 0;
         while let Some(waiting) = seen.get(next).copied() {
             for blocker in self.blockers(waiting, now) {
-                if blocker.edge != Some(EdgeKind::Needs) || seen.contains(&blocker.on) {
-                    continue;
-                }
-                let other = self.unit_at(blocker.on).life();
-                if !matches!(other, Life::Waiting(Waiting::ForOthers { .. })) && self.is_stuck(blocker.on) {
+                let waits =
+                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }));
+                if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }
-                seen.push(blocker.on);
+                if waits && blocker.edge == Some(EdgeKind::Needs) && !seen.contains(&blocker.on) {
+                    seen.push(blocker.on);
+                }
             }
             next += 1;
         }

@@ -9,7 +9,7 @@ use super::shutdown::Reason;
 use super::snapshot::State;
 use super::turn::Turn;
 use super::unit::{Desired, Life, Poll, Preparing, Process, Stage, Starting, Then, Waiting};
-use crate::plan::policy::{EdgeKind, Kind, OnLimit, ReadyBy, Scope, UnitId};
+use crate::plan::policy::{Kind, OnLimit, ReadyBy, Scope, UnitId};
 
 /// What a unit says of itself is kept up to so many bytes.
 const SAYS_LIMIT: usize = 256;
@@ -32,10 +32,7 @@ impl Turn<'_> {
                 if let Life::Waiting(Waiting::ForOthers { give_up_at, .. }) = self.unit_mut(unit).life_mut() {
                     *give_up_at = at;
                 }
-                let stuck = blockers.iter().any(|blocker| {
-                    blocker.edge == Some(EdgeKind::Needs) && self.machine.is_stuck(blocker.on)
-                });
-                if stuck {
+                if blockers.iter().any(|blocker| self.machine.is_stuck_on(*blocker)) {
                     self.settle(unit);
                 }
             }

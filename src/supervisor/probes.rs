@@ -108,6 +108,13 @@ impl Turn<'_> {
         }
     }
 
+    /// Something that an unreachable external needs fell: that is what it waits for now.
+    pub(super) fn wait_instead(&mut self, unit: UnitId, cause: Cause) {
+        if matches!(self.unit(unit).life(), Life::Waiting(Waiting::Unreachable { .. })) {
+            self.wait(unit, cause);
+        }
+    }
+
     /// An unreachable external was asked.
     pub(super) fn hear_external(&mut self, unit: UnitId, verdict: Verdict) {
         let next = self.next_question(unit);

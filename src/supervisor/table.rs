@@ -57,6 +57,7 @@ pub(super) enum Move {
     Wait(Cause),
     StayDown(Cause),
     TryStart,
+    WaitInstead(Cause),
     WaitTimer,
     HearExternal(Verdict),
     Prepared(Result<(), Failure>),
@@ -117,7 +118,8 @@ fn inactive(input: Input) -> Move {
 
 fn waiting(input: Input) -> Move {
     match input {
-        Input::Start(_) | Input::Restart(_) | Input::Fell(_) | Input::Follow(_) => Move::Nothing,
+        Input::Start(_) | Input::Restart(_) | Input::Follow(_) => Move::Nothing,
+        Input::Fell(cause) => Move::WaitInstead(cause),
         Input::Stop(cause) => Move::StayDown(cause),
         Input::Shutdown => Move::StayDown(Cause::ShutDown),
         Input::Look => Move::TryStart,
@@ -280,6 +282,7 @@ impl Move {
             Move::Wait(_) => "wait",
             Move::StayDown(_) => "stay down",
             Move::TryStart => "try",
+            Move::WaitInstead(_) => "wait too",
             Move::WaitTimer => "time up",
             Move::HearExternal(_) => "answer",
             Move::Prepared(_) => "next",
@@ -314,6 +317,7 @@ impl Move {
             Move::Wait(_) => "→ waiting; starts once everything it waits for is there",
             Move::StayDown(_) => "→ inactive, at once: nothing runs",
             Move::TryStart => "nothing left to wait for: → preparing (an external: starting)",
+            Move::WaitInstead(_) => "an unreachable external is not asked while what it needs is down",
             Move::WaitTimer => "an edge gives up (`needs`: a failed start), or an external is asked again",
             Move::HearExternal(_) => "an unreachable external that answers: → ready",
             Move::Prepared(_) => "the next step, or the main process: → starting; or a failed start",

@@ -154,6 +154,7 @@ impl Turn<'_> {
             Move::Wait(cause) => self.wait(unit, cause),
             Move::StayDown(cause) => self.enter(unit, Life::Inactive, cause),
             Move::TryStart => self.try_start(unit),
+            Move::WaitInstead(cause) => self.wait_instead(unit, cause),
             Move::WaitTimer => self.wait_timer(unit),
             Move::HearExternal(verdict) => self.hear_external(unit, verdict),
             Move::Prepared(result) => self.prepared(unit, result),

@@ -5,7 +5,7 @@ use super::gate::Blocker;
 use super::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
 use super::unit::{Desired, Life, Preparing, Process, Stage, Starting, Stopping, Unit, Up, Waiting};
 use super::{Supervisor, Time};
-use crate::plan::policy::{EdgeKind, Kind, UnitId};
+use crate::plan::policy::{Kind, UnitId};
 
 impl Supervisor {
     /// Everything about a unit at a moment.
@@ -53,12 +53,13 @@ impl Supervisor {
                     blockers.iter().map(|blocker| self.blocker_words(*blocker)).collect();
                 (!words.is_empty()).then(|| format!("on {}", words.join(", ")))
             }
-            Life::Waiting(Waiting::Unreachable { .. }) => Some(format!("unreachable, {}", unit.cause())),
             Life::Preparing(Preparing::Step { step, .. }) => Some(format!("bootstrap step {}", step + 1)),
             Life::Starting(Starting { last, .. }) => last.clone(),
             Life::Unhealthy(Up { complaint, .. }) => complaint.clone(),
             Life::Stopping(stopping) => self.stopping_words(id, stopping),
-            Life::Failed | Life::Skipped => Some(unit.cause().to_string()),
+            Life::Waiting(Waiting::Unreachable { .. }) | Life::Failed | Life::Skipped => {
+                Some(unit.cause().to_string())
+            }
             Life::Group(state) if !matches!(state, State::Ready | State::Inactive) => {
                 let missing = self.missing_members(id);
                 let names: Vec<String> = missing.iter().map(|unit| self.member_words(*unit)).collect();
@@ -126,9 +127,7 @@ impl Supervisor {
     fn next_in_chain(&self, id: UnitId, now: Time) -> Option<UnitId> {
         let unit = self.unit_at(id);
         let blockers = self.blockers(id, now);
-        let stuck = blockers
-            .iter()
-            .find(|blocker| blocker.edge == Some(EdgeKind::Needs) && self.is_stuck(blocker.on));
+        let stuck = blockers.iter().find(|blocker| self.is_stuck_on(**blocker));
         if let Some(blocker) = stuck.or(blockers.first()) {
             return Some(blocker.on);
         }

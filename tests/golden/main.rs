@@ -9,6 +9,9 @@
 )]
 
 mod diagnostics;
+mod node;
+mod nodes;
 mod plan;
+mod requirements;
 mod vectors;
 mod world;

@@ -16,7 +16,7 @@ fn plans() {
         let environ = world::environ(&case.join("environ"));
         let environ: Vec<(&str, &str)> =
             environ.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let planned = world::plan(&[case.clone()], None, &environ, &facts);
+        let planned = world::plan(std::slice::from_ref(&case), None, &environ, &facts);
         let here = format!("tests/golden/plan/{}/", case.file_name().unwrap_or_default().to_string_lossy());
         let mut text = planned.text().replace(&here, "");
         let needs = tenon::plan::preflight(&planned.plan, &planned.facts);

@@ -1,163 +1,207 @@
-//! The shipped units and profiles against values worked out by hand from what the hardware and the programs need.
-//!
-//! Each test is a row or two of that table: what is set beside the base, and what must come of it.
+//! The table of expected values of the deployment, worked out by hand from its requirements: one test a line, several
+//! where a line holds several cases. Names carry the case; numbers in brackets are those of docs/requirements.md.
 
-use super::world::{self, Planned};
+use crate::node::{BASE, ENGINE, Node, Unit};
+use serde_json::{Value, json};
 
-/// The table's base.
-const ENV: [(&str, &str); 3] =
-    [("POD_IP", "10.0.0.1"), ("MOONCAKE_CONFIG_PATH", "/c/kv.json"), ("KVS_MASTER_SERVICE", "kvs-master")];
-const AGRC: &str = "ASCEND_GLOBAL_RESOURCE_CONFIG";
-const LISTEN: &str = r#"{"comm_resource_config.listen_port": "26666"}"#;
+const RESOURCE: &str = "ASCEND_GLOBAL_RESOURCE_CONFIG";
+const NPU_RANGE: &str = "HCCL_NPU_SOCKET_PORT_RANGE";
+const RANGE: &str = "HCCL_SOCKET_PORT_RANGE";
+const HOST_RANGE: &str = "HCCL_HOST_SOCKET_PORT_RANGE";
+const FABRIC: &str = "ASCEND_ENABLE_USE_FABRIC_MEM";
+const BUFFER: &str = "ASCEND_BUFFER_POOL";
 
-/// A node: profile, role, and lines for the node file (`set.mooncake.protocol = "tcp"`).
-struct Node<'a> {
-    profile: &'a str,
-    run: &'a str,
-    lines: &'a [&'a str],
-    env: &'a [(&'a str, &'a str)],
-    facts: &'a str,
+/// Eight cards of the generation, every version floor met.
+fn on(profile: &str) -> Node {
+    Node::new().profile(profile).facts(MACHINE)
 }
 
-const STORE: Node<'_> = Node { profile: "a2", run: "mooncake-store", lines: &[], env: &[], facts: "" };
-const ENGINE: Node<'_> = Node {
-    profile: "a2",
-    run: "prefill@*",
-    lines: &["instances.prefill = 1", "set.\"prefill@\".model = \"/m\""],
-    env: &[],
-    facts: "npu_ids = [0,1,2,3,4,5,6,7]\nnpu_visible = [0,1,2,3,4,5,6,7]",
-};
-
-fn plan(node: &Node<'_>) -> Planned {
-    let base = [
-        "set.mooncake.store_mode = \"standalone\"",
-        "set.mooncake.global_segment_size = \"600GB\"",
-        "set.mooncake.eviction_high_watermark_ratio = 0.9",
-        "set.mooncake.eviction_ratio = 0.1",
-    ];
-    let name = |line: &str| line.split(" = ").next().unwrap_or_default().to_owned();
-    let mut lines: Vec<String> = vec![
-        format!("profile = {:?}", node.profile),
-        "role = \"prefill\"".into(),
-        format!("run = [{:?}]", node.run),
-        "stop_budget = \"10m\"".into(),
-    ];
-    lines.extend(
-        base.iter()
-            .filter(|line| !node.lines.iter().any(|own| name(own) == name(line)))
-            .map(|line| (*line).to_owned()),
-    );
-    lines.extend(node.lines.iter().filter(|line| !line.ends_with("= none")).map(|line| (*line).to_owned()));
-    let mut env: Vec<(&str, &str)> =
-        ENV.iter().copied().filter(|(known, _)| !node.env.iter().any(|(own, _)| own == known)).collect();
-    env.extend(node.env.iter().copied().filter(|(_, value)| *value != "(unset)"));
-    let facts = if node.facts.is_empty() { "hostname = 'n1'" } else { node.facts };
-    world::plan(&[world::root()], Some(&lines.join("\n")), &env, facts)
+/// As [`on`] A2, with a value of the node file replaced. (On the command line "" would count as not given there, and
+/// leave the node file's value.)
+fn with_base(value: &str, other: &str) -> Node {
+    Node::of(&BASE.replace(value, other)).profile("a2").facts(MACHINE)
 }
 
-/// The store on `profile` with these lines and variables.
-fn store<'a>(profile: &'a str, lines: &'a [&'a str], env: &'a [(&'a str, &'a str)]) -> Planned {
-    plan(&Node { profile, lines, env, ..STORE })
+fn engine_on(profile: &str) -> Node {
+    Node::of(ENGINE).profile(profile).facts(MACHINE)
 }
 
+const MACHINE: &str = r#"
+npu_ids = ["0", "1", "2", "3", "4", "5", "6", "7"]
+npu_visible = ["0", "1", "2", "3", "4", "5", "6", "7"]
+cann = "9.1.0"
+hdk = "26.0"
+mooncake = "0.3.13.post1"
+lingqu = "1.5"
+net = { interface = "eth0", address = "10.0.0.1" }
+"#;
+
+const PORT_ALONE: &str = r#"{"comm_resource_config.listen_port": "26666"}"#;
+
+/// A variable of the store under each of these nodes.
 #[track_caller]
-fn check_env(planned: &Planned, unit: &str, expected: &[(&str, Option<&str>)]) {
-    let errors: Vec<String> =
-        planned.problems().into_iter().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(errors, Vec::<String>::new());
-    for (name, value) in expected {
-        assert_eq!(planned.env(unit, name).as_deref(), *value, "{name}");
-    }
+fn store(node: &Node, name: &str, expected: Option<&str>) {
+    assert_eq!(node.good().store().env(name), expected, "{name}");
 }
 
-const TCP: &str = "set.mooncake.protocol = \"tcp\"";
+// ---- the merged JSON [34]–[37] ---------------------------------------------------------------------------------------
 
 #[test]
-fn the_store_listens_beside_the_engine_on_every_generation() {
+fn listen_port_26666_byte_for_byte_on_a2_a3_a5() {
     for profile in ["a2", "a3", "a5"] {
-        check_env(&store(profile, &[], &[]), "mooncake-store", &[(AGRC, Some(LISTEN))]);
-    }
-    let other = store("a2", &[], &[("HIXL_LISTEN_PORT", "30000")]);
-    check_env(&other, "mooncake-store", &[(AGRC, Some(r#"{"comm_resource_config.listen_port": "30000"}"#))]);
-    let auto = store("a2", &["set.profile.store_listen_port = \"auto\""], &[]);
-    check_env(&auto, "mooncake-store", &[(AGRC, None)]);
-}
-
-#[test]
-fn what_was_there_stays_and_stands_first() {
-    for (preset, expected) in [
-        (
-            r#"{"fabric_memory.max_capacity": "64"}"#,
-            r#"{"fabric_memory.max_capacity": "64", "comm_resource_config.listen_port": "26666"}"#,
-        ),
-        (
-            r#"{"comm_resource_config.protocol_desc": ["uboe:device"]}"#,
-            r#"{"comm_resource_config.protocol_desc": ["uboe:device"], "comm_resource_config.listen_port": "26666"}"#,
-        ),
-    ] {
-        check_env(&store("a2", &[], &[(AGRC, preset)]), "mooncake-store", &[(AGRC, Some(expected))]);
+        store(&on(profile), RESOURCE, Some(PORT_ALONE));
     }
 }
 
 #[test]
-fn garbage_is_dropped_with_one_warning_that_shows_it() {
-    let planned = store("a2", &[], &[(AGRC, "garbage")]);
-    check_env(&planned, "mooncake-store", &[(AGRC, Some(LISTEN))]);
-    let shown = planned.problems().into_iter().filter(|line| line.contains("`garbage`")).count();
-    assert_eq!(shown, 1, "{:?}", planned.problems());
+fn hixl_listen_port_30000() {
+    for profile in ["a2", "a3", "a5"] {
+        let node = on(profile).env("HIXL_LISTEN_PORT", "30000");
+        store(&node, RESOURCE, Some(r#"{"comm_resource_config.listen_port": "30000"}"#));
+    }
 }
 
 #[test]
-fn sockets_of_the_cards_interface() {
-    let name = "HCCL_NPU_SOCKET_PORT_RANGE";
+fn preset_fabric_memory_is_kept_before_the_port() {
+    let node = on("a2").env(RESOURCE, r#"{"fabric_memory.max_capacity": "64"}"#);
+    let both = r#"{"fabric_memory.max_capacity": "64", "comm_resource_config.listen_port": "26666"}"#;
+    store(&node, RESOURCE, Some(both));
+}
+
+#[test]
+fn preset_protocol_desc_is_kept_before_the_port() {
+    let node = on("a5").env(RESOURCE, r#"{"comm_resource_config.protocol_desc": ["uboe:device"]}"#);
+    let both = r#"{"comm_resource_config.protocol_desc": ["uboe:device"], "comm_resource_config.listen_port": "26666"}"#;
+    store(&node, RESOURCE, Some(both));
+}
+
+#[test]
+fn preset_garbage_is_dropped_with_one_warning_that_shows_it() {
+    let planned = on("a2").env(RESOURCE, "garbage").plan();
+    assert_eq!(planned.store().env(RESOURCE), Some(PORT_ALONE));
+    planned.one(&["warning", "garbage"]);
+}
+
+#[test]
+fn preset_json_that_is_no_object_is_dropped_with_one_warning() {
+    let planned = on("a2").env(RESOURCE, "[1, 2]").plan();
+    assert_eq!(planned.store().env(RESOURCE), Some(PORT_ALONE));
+    planned.one(&["warning", "[1, 2]"]);
+}
+
+#[test]
+fn a_preset_port_is_overridden() {
+    store(&on("a2").env(RESOURCE, r#"{"comm_resource_config.listen_port": 1}"#), RESOURCE, Some(PORT_ALONE));
+}
+
+#[test]
+fn store_listen_port_auto_sets_nothing() {
+    for profile in ["a2", "a3", "a5"] {
+        store(&on(profile).set("profile.store_listen_port=auto"), RESOURCE, None);
+    }
+}
+
+// ---- port ranges [38]–[41] -------------------------------------------------------------------------------------------
+
+#[test]
+fn npu_range_16700_on_a2_and_a3_alone() {
+    store(&on("a2"), NPU_RANGE, Some("16700-16800"));
+    store(&on("a3"), NPU_RANGE, Some("16700-16800"));
+    store(&on("a5"), NPU_RANGE, None);
+}
+
+#[test]
+fn a_preset_npu_range_is_kept() {
+    store(&on("a2").env(NPU_RANGE, "16900-17000"), NPU_RANGE, Some("16900-17000"));
+}
+
+#[test]
+fn a2_tcp_has_neither_the_range_nor_the_port() {
     for profile in ["a2", "a3"] {
-        check_env(&store(profile, &[], &[]), "mooncake-store", &[(name, Some("16700-16800"))]);
+        let node = on(profile).set("mooncake.protocol=tcp");
+        store(&node, NPU_RANGE, None);
+        store(&node, RESOURCE, None);
     }
-    check_env(&store("a5", &[], &[]), "mooncake-store", &[(name, None)]);
-    check_env(&store("a2", &[TCP], &[]), "mooncake-store", &[(name, None), (AGRC, None)]);
 }
 
 #[test]
-fn a5_shifts_host_ports_for_every_protocol() {
-    let (host, any, slog) =
-        ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_SOCKET_PORT_RANGE", "ASCEND_SLOG_PRINT_TO_STDOUT");
-    check_env(
-        &store("a5", &[TCP], &[]),
-        "mooncake-store",
-        &[(host, Some("62000-62050")), (any, Some("62000-62050")), (AGRC, Some(LISTEN)), (slog, Some("1"))],
-    );
-    check_env(
-        &store("a5", &[], &[(any, "50000-50050")]),
-        "mooncake-store",
-        &[(any, Some("50000-50050")), (host, Some("62000-62050"))],
-    );
-    check_env(&store("a5", &[], &[(slog, "0")]), "mooncake-store", &[(slog, Some("0"))]);
+fn a5_tcp_has_both_ranges_the_port_and_slog() {
+    let node = on("a5").set("mooncake.protocol=tcp");
+    store(&node, RANGE, Some("62000-62050"));
+    store(&node, HOST_RANGE, Some("62000-62050"));
+    store(&node, RESOURCE, Some(PORT_ALONE));
+    store(&node, "ASCEND_SLOG_PRINT_TO_STDOUT", Some("1"));
 }
 
 #[test]
-fn the_command_line_of_the_store() {
-    let tail = "--config /c/mooncake_store_config.json --port 8800 --max-wait-time 120";
+fn a5_ascend_has_both_ranges_and_slog() {
+    let node = on("a5");
+    store(&node, RANGE, Some("62000-62050"));
+    store(&node, HOST_RANGE, Some("62000-62050"));
+    store(&node, "ASCEND_SLOG_PRINT_TO_STDOUT", Some("1"));
+}
+
+#[test]
+fn a5_keeps_the_preset_range_and_shifts_the_host_one() {
+    let node = on("a5").env(RANGE, "50000-50050");
+    store(&node, RANGE, Some("50000-50050"));
+    store(&node, HOST_RANGE, Some("62000-62050"));
+}
+
+#[test]
+fn a5_keeps_preset_slog_0() {
+    store(&on("a5").env("ASCEND_SLOG_PRINT_TO_STDOUT", "0"), "ASCEND_SLOG_PRINT_TO_STDOUT", Some("0"));
+}
+
+// ---- argv [58]–[60] --------------------------------------------------------------------------------------------------
+
+const TAIL: [&str; 8] = [
+    "-m",
+    "mooncake.mooncake_store_service",
+    "--config",
+    "/c/mooncake_store_config.json",
+    "--port",
+    "8800",
+    "--max-wait-time",
+    "120",
+];
+
+#[test]
+fn the_argv_tail_is_config_port_wait_under_every_profile() {
     for profile in ["a2", "a3", "a5", "generic"] {
-        let argv = store(profile, &[], &[]).argv("mooncake-store");
-        assert!(argv.ends_with(tail), "{profile}: {argv}");
+        for protocol in ["ascend", "tcp"] {
+            let planned = on(profile).set(&format!("mooncake.protocol={protocol}")).plan();
+            let argv = planned.store().argv();
+            assert_eq!(argv[argv.len() - 8..], TAIL, "{profile} {protocol}");
+        }
     }
-    assert_eq!(
-        store("a2", &[], &[]).argv("mooncake-store"),
-        format!(
-            "python3 -u scripts/ascend_context.py --device 0 -- -m mooncake.mooncake_store_service {tail}"
-        )
-    );
-    assert_eq!(
-        store("a2", &[TCP], &[]).argv("mooncake-store"),
-        format!("python3 -u -m mooncake.mooncake_store_service {tail}")
-    );
 }
 
 #[test]
-fn the_file_of_the_store() {
-    let planned = store("a2", &[], &[]);
-    assert_eq!(planned.path("mooncake-store", "config"), "/c/mooncake_store_config.json");
-    let expected = serde_json::json!({
+fn a2_ascend_starts_through_the_bootstrap() {
+    for profile in ["a2", "a3", "a5"] {
+        let planned = on(profile).good();
+        let argv = planned.store().argv();
+        assert_eq!(argv[..2], ["python3", "-u"]);
+        assert!(argv[2].ends_with("/scripts/ascend_context.py"), "{argv:?}");
+        assert_eq!(argv[3..6], ["--device", "0", "--"]);
+        assert_eq!(argv[6..], TAIL);
+    }
+}
+
+#[test]
+fn a2_tcp_starts_plainly() {
+    for profile in ["a2", "a3", "a5"] {
+        let planned = on(profile).set("mooncake.protocol=tcp").good();
+        assert_eq!(planned.store().argv(), [&["python3", "-u"][..], &TAIL].concat());
+    }
+}
+
+// ---- the store's file [19]–[25] --------------------------------------------------------------------------------------
+
+/// The file with the two keys of the health endpoint.
+fn whole() -> Value {
+    json!({
         "local_hostname": "10.0.0.1",
         "metadata_server": "P2PHANDSHAKE",
         "protocol": "ascend",
@@ -166,111 +210,187 @@ fn the_file_of_the_store() {
         "local_buffer_size": 0,
         "master_server_address": "kvs-master:50088",
         "enable_client_http_server": true,
-        "client_http_port": 9300,
-    });
-    assert_eq!(planned.file("mooncake-store", "config"), expected);
-    let classic = store("a2", &["set.mooncake-store.health_port = 0"], &[]).file("mooncake-store", "config");
-    let keys: Vec<&String> = classic.as_object().unwrap().keys().collect();
-    assert_eq!(
-        keys,
-        [
-            "local_hostname",
-            "metadata_server",
-            "protocol",
-            "device_name",
-            "global_segment_size",
-            "local_buffer_size",
-            "master_server_address"
-        ]
+        "client_http_port": 9300
+    })
+}
+
+#[test]
+fn the_file_has_seven_keys_and_two_of_the_health_endpoint() {
+    let planned = on("a2").good();
+    let (store, expected) = (planned.store(), whole());
+    assert_eq!(store.json("config"), expected);
+    assert_eq!(store.text("config").trim_end(), serde_json::to_string_pretty(&expected).unwrap());
+    assert_eq!(store.place("config"), "/c/mooncake_store_config.json");
+}
+
+#[test]
+fn the_file_has_exactly_seven_keys_with_health_port_0() {
+    let planned = on("a2").set("mooncake-store.health_port=0").good();
+    let mut seven = whole();
+    for key in ["enable_client_http_server", "client_http_port"] {
+        seven.as_object_mut().unwrap().remove(key);
+    }
+    assert_eq!(planned.store().json("config"), seven);
+    assert_eq!(seven.as_object().unwrap().len(), 7);
+}
+
+#[test]
+fn an_empty_segment_size_leaves_the_key_out_with_one_warning() {
+    let planned = with_base("600GB", "").plan();
+    assert_eq!(planned.store().json("config").get("global_segment_size"), None);
+    planned.one(&["warning", "global_segment_size is empty"]);
+}
+
+#[test]
+fn an_ipv6_master_is_bracketed() {
+    let planned = on("a2").env("KVS_MASTER_SERVICE", "2001:db8::1").good();
+    assert_eq!(planned.store().json("config")["master_server_address"], "[2001:db8::1]:50088");
+}
+
+// ---- the gate [1]–[5] ------------------------------------------------------------------------------------------------
+
+#[track_caller]
+fn no_store(node: &Node) {
+    let planned = node.good();
+    assert!(!planned.runs("mooncake-store"), "{:?}", planned.units());
+}
+
+#[test]
+fn store_mode_embedded_plans_no_store() {
+    no_store(&on("a2").set("mooncake.store_mode=embedded"));
+    no_store(&with_base("standalone", ""));
+}
+
+#[test]
+fn enable_false_plans_no_store() {
+    no_store(&on("a2").set("mooncake.enable=false"));
+}
+
+#[test]
+fn backend_memcache_plans_no_store() {
+    no_store(&on("a2").set("mooncake.backend=memcache"));
+}
+
+#[test]
+fn store_mode_bogus_plans_no_store_with_one_warning_that_names_it() {
+    let planned = on("a2").set("mooncake.store_mode=bogus").plan();
+    assert!(!planned.runs("mooncake-store"));
+    planned.one(&["warning", "bogus", "embedded"]);
+}
+
+#[test]
+fn an_empty_metadata_server_is_p2phandshake() {
+    let planned = on("a2").set("mooncake.metadata_server=").good();
+    assert_eq!(planned.store().json("config")["metadata_server"], "P2PHANDSHAKE");
+}
+
+#[test]
+fn motor_restart_local_service_0_restarts_nothing_unset_or_empty_does() {
+    let restart = |node: Node| {
+        let text = node.command(&["plan", "mooncake-store"]).output().unwrap().stdout;
+        let text = String::from_utf8(text).unwrap();
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix("restart").map(|rest| rest.trim().to_owned()))
+            .unwrap()
+    };
+    const SWITCH: &str = "MOTOR_RESTART_LOCAL_SERVICE";
+    assert!(restart(on("a2").env(SWITCH, "0")).starts_with("never"));
+    assert!(restart(on("a2")).starts_with("always"));
+    assert!(restart(on("a2").env(SWITCH, "")).starts_with("always"));
+}
+
+// ---- engines [47]–[57] -----------------------------------------------------------------------------------------------
+
+fn is(unit: Unit<'_>, expected: &[(&str, Option<&str>)]) {
+    for (name, value) in expected {
+        assert_eq!(unit.env(name), *value, "{name}");
+    }
+}
+
+#[test]
+fn a2_engine_of_two_cards_index_0() {
+    let planned = engine_on("a2").good();
+    is(
+        planned.unit("prefill@0"),
+        &[
+            ("HCCL_INTRA_ROCE_ENABLE", Some("1")),
+            ("ASCEND_LOCAL_COMM_RES", Some(r#"{"version":"1.3"}"#)),
+            ("ASCEND_RT_VISIBLE_DEVICES", Some("0,1")),
+            ("PYTHONHASHSEED", Some("0")),
+            ("MOONCAKE_GLOBAL_SEGMENT_SIZE", Some("0")),
+            (FABRIC, None),
+            (BUFFER, None),
+            (NPU_RANGE, None),
+            (RESOURCE, None),
+        ],
     );
 }
 
+/// The facts come from the variable itself: no saved machine.
 #[test]
-fn words_that_are_empty() {
-    let planned = store("a2", &["set.mooncake.global_segment_size = \"\""], &[]);
-    assert_eq!(planned.file("mooncake-store", "config").get("global_segment_size"), None);
-    let warnings = planned.problems().into_iter().filter(|line| line.contains("global_segment_size")).count();
-    assert_eq!(warnings, 1, "{:?}", planned.problems());
-    let planned = store("a2", &["set.mooncake.metadata_server = \"\""], &[]);
-    assert_eq!(planned.file("mooncake-store", "config")["metadata_server"], "P2PHANDSHAKE");
+fn a2_engine_where_the_runner_was_given_4_to_7() {
+    let planned = Node::of(ENGINE).profile("a2").env("ASCEND_RT_VISIBLE_DEVICES", "4,5,6,7").plan();
+    let engine = planned.unit("prefill@0");
+    is(engine, &[("ASCEND_RT_VISIBLE_DEVICES", Some("4,5"))]);
+    assert_eq!(engine.0["devices"], json!(["0", "1"]));
 }
 
-#[test]
-fn an_ipv6_master_stands_in_brackets() {
-    let planned = store("a2", &[], &[("KVS_MASTER_SERVICE", "2001:db8::1")]);
-    assert_eq!(planned.file("mooncake-store", "config")["master_server_address"], "[2001:db8::1]:50088");
+fn a3(facts: &str) -> Node {
+    Node::of(ENGINE)
+        .profile("a3")
+        .facts(&format!("npu_ids = [\"0\", \"1\"]\nnpu_visible = [\"0\", \"1\"]\n{facts}"))
 }
 
-#[test]
-fn when_no_store_is_planned() {
-    for line in [
-        "set.mooncake.store_mode = \"embedded\"",
-        "set.mooncake.enable = false",
-        "set.mooncake.backend = \"memcache\"",
-        "set.mooncake.store_mode = \"bogus\"",
-    ] {
-        let planned = store("a2", &[line], &[]);
-        assert!(!planned.runs("mooncake-store"), "{line}");
-        let naming = planned.problems().into_iter().filter(|problem| problem.contains("bogus")).count();
-        assert_eq!(naming, usize::from(line.contains("bogus")), "{:?}", planned.problems());
+#[track_caller]
+fn transfers(node: &Node, fabric: Option<&str>, buffer: Option<&str>) {
+    let planned = node.plan();
+    for unit in ["prefill@0", "mooncake-store"] {
+        is(planned.unit(unit), &[(FABRIC, fabric), (BUFFER, buffer)]);
     }
 }
 
 #[test]
-fn whether_a_dead_store_comes_back() {
-    for (value, expected) in [("0", false), ("(unset)", true), ("", true)] {
-        let planned = store("a2", &[], &[("MOTOR_RESTART_LOCAL_SERVICE", value)]);
-        assert_eq!(planned.restarts("mooncake-store"), expected, "{value}");
-    }
+fn a3_new_enough_versions_use_fabric_memory() {
+    let facts = "cann = \"9.1.0\"\nhdk = \"25.5.0\"\nmooncake = \"0.3.11.post1\"\nlingqu = \"1.5\"\n";
+    transfers(&a3(facts), Some("1"), None);
+    let facts = "cann = \"9.1.0\"\nhdk = \"26.0\"\nlingqu = \"1.5\"\n";
+    transfers(&a3(facts), Some("1"), None);
 }
 
 #[test]
-fn an_engine_of_two_cards() {
-    let planned = plan(&ENGINE);
-    let expected = [
-        ("HCCL_INTRA_ROCE_ENABLE", Some("1")),
-        ("ASCEND_LOCAL_COMM_RES", Some(r#"{"version":"1.3"}"#)),
-        ("ASCEND_RT_VISIBLE_DEVICES", Some("0,1")),
-        ("PYTHONHASHSEED", Some("0")),
-        ("MOONCAKE_GLOBAL_SEGMENT_SIZE", Some("0")),
-    ];
-    check_env(&planned, "prefill@0", &expected);
-    let facts = "npu_ids = [0,1,2,3]\nnpu_visible = [4,5,6,7]";
-    let given = plan(&Node { facts, env: &[("ASCEND_RT_VISIBLE_DEVICES", "4,5,6,7")], ..ENGINE });
-    check_env(&given, "prefill@0", &[("ASCEND_RT_VISIBLE_DEVICES", Some("4,5"))]);
+fn a3_mooncake_0_3_10_uses_buffers() {
+    let facts = "cann = \"9.1.0\"\nhdk = \"25.5.0\"\nmooncake = \"0.3.10\"\nlingqu = \"1.5\"\n";
+    transfers(&a3(facts), None, Some("4:8"));
 }
 
 #[test]
-fn a3_chooses_by_versions() {
-    let good = "cann = '9.1.0'\nhdk = '25.5.0'\nmooncake = '0.3.11.post1'\nlingqu = '1.5'\nnpu_ids = [0,1]\nnpu_visible = [0,1]";
-    let (fabric, buffer) = ("ASCEND_ENABLE_USE_FABRIC_MEM", "ASCEND_BUFFER_POOL");
-    let engine = |facts: &str| plan(&Node { profile: "a3", facts, ..ENGINE });
-    check_env(&engine(good), "prefill@0", &[(fabric, Some("1")), (buffer, None)]);
-    for (old, new) in [
-        ("mooncake = '0.3.11.post1'", "mooncake = '0.3.10'"),
-        ("cann = '9.1.0'", "cann = '9.1.0.RC1'"),
-        ("lingqu = '1.5'\n", ""),
-    ] {
-        check_env(&engine(&good.replace(old, new)), "prefill@0", &[(fabric, None), (buffer, Some("4:8"))]);
-    }
+fn a3_cann_9_1_0_rc1_uses_buffers() {
+    let facts = "cann = \"9.1.0.RC1\"\nhdk = \"26.0\"\nmooncake = \"0.3.13\"\nlingqu = \"1.5\"\n";
+    transfers(&a3(facts), None, Some("4:8"));
 }
 
 #[test]
-fn an_a5_engine_over_uboe() {
-    let mut lines = ENGINE.lines.to_vec();
-    lines.push("set.profile.link = \"uboe\"");
-    let env = [
-        ("HOST_IP", "1.1.1.1"),
-        ("POD_IP", "2.2.2.2"),
-        ("PATH", "/bin"),
-        ("LD_LIBRARY_PATH", "/x:/lib64"),
-        ("ASCEND_LOCAL_COMM_RES_PATH", ""),
-    ];
-    let facts = "npu_ids = [0,1]\nnpu_visible = [0,1]\nnet = { interface = 'eth0', address = '9.9.9.9' }";
-    let planned = plan(&Node { profile: "a5", lines: &lines, env: &env, facts, ..ENGINE });
-    check_env(
-        &planned,
-        "prefill@0",
+fn a3_unknown_lingqu_uses_buffers() {
+    let facts = "cann = \"9.1.0\"\nhdk = \"26.0\"\nmooncake = \"0.3.13\"\n";
+    transfers(&a3(facts), None, Some("4:8"));
+}
+
+fn a5_engine() -> Node {
+    Node::of(ENGINE).profile("a5").set("profile.link=uboe")
+}
+
+#[test]
+fn a5_engine_uboe_with_everything_detected() {
+    let planned = a5_engine()
+        .facts(MACHINE)
+        .env("HOST_IP", "1.1.1.1")
+        .env("POD_IP", "2.2.2.2")
+        .env("PATH", "/bin")
+        .env("LD_LIBRARY_PATH", "/x:/lib64")
+        .env("ASCEND_LOCAL_COMM_RES_PATH", "")
+        .good();
+    is(
+        planned.unit("prefill@0"),
         &[
             ("HCCL_IF_IP", Some("2.2.2.2")),
             ("GLOO_SOCKET_IFNAME", Some("eth0")),
@@ -279,19 +399,26 @@ fn an_a5_engine_over_uboe() {
             ("PATH", Some("/bin:/usr/local/go/bin")),
             ("LD_LIBRARY_PATH", Some("/usr/local/lib:/usr/lib64:/lib64:/x")),
             ("ASCEND_LOCAL_COMM_RES_PATH", Some("/etc/hixlep")),
-            (AGRC, Some(r#"{"comm_resource_config.protocol_desc": ["uboe:device"]}"#)),
+            ("ASCEND_LOCAL_COMM_RES", Some(r#"{"version":"1.3"}"#)),
+            (RESOURCE, Some(r#"{"comm_resource_config.protocol_desc": ["uboe:device"]}"#)),
+            (RANGE, None),
+            (HOST_RANGE, None),
         ],
     );
 }
 
 #[test]
-fn an_a5_engine_without_a_default_route() {
-    let env = [("POD_IP", "(unset)"), ("HOST_IP", "(unset)"), ("GLOO_SOCKET_IFNAME", "bond0")];
-    let facts = "npu_ids = [0,1]\nnpu_visible = [0,1]";
-    let planned = plan(&Node { profile: "a5", env: &env, facts, ..ENGINE });
-    check_env(
-        &planned,
-        "prefill@0",
+fn a5_engine_without_route_or_address_keeps_bond0_and_warns_once_a_rule() {
+    let facts = MACHINE.replace("net = { interface = \"eth0\", address = \"10.0.0.1\" }", "");
+    let planned = a5_engine()
+        .facts(&facts)
+        .without("POD_IP")
+        .without("HOST_IP")
+        .env("GLOO_SOCKET_IFNAME", "bond0")
+        .set("mooncake-store.local_hostname=10.0.0.1")
+        .plan();
+    is(
+        planned.unit("prefill@0"),
         &[
             ("GLOO_SOCKET_IFNAME", Some("bond0")),
             ("TP_SOCKET_IFNAME", None),
@@ -299,49 +426,19 @@ fn an_a5_engine_without_a_default_route() {
             ("HCCL_IF_IP", None),
         ],
     );
-    let rules: Vec<String> = planned.problems().into_iter().filter(|line| line.contains("rule `")).collect();
-    assert_eq!(
-        rules,
-        [
-            "warning: rule `interface` has no value for `tp_socket_ifname`, `hccl_socket_ifname`: left alone",
-            "warning: rule `address` has no value for `hccl_if_ip`: left alone",
-        ]
-    );
+    let wrong = planned.wrong();
+    assert_eq!(wrong.len(), 2, "{}", planned.said);
+    planned.among(&["warning", "interface"]);
+    planned.among(&["warning", "address"]);
 }
 
 #[test]
-fn a_master_without_tuning_has_the_managed_arguments_only() {
-    let planned = plan(&Node {
-        profile: "generic",
-        run: "mooncake-master",
-        lines: &["set.mooncake.master_unit = \"local\"", "set.mooncake-master.master_args = []"],
-        ..STORE
-    });
+fn the_masters_argv_with_no_master_args_is_the_managed_ones() {
+    let planned =
+        on("a2").set("mooncake.master_unit=local").with("[set.mooncake-master]\nmaster_args = []\n").good();
+    let master = planned.unit("mooncake-master");
     assert_eq!(
-        planned.argv("mooncake-master"),
-        "mooncake_master --rpc_address=0.0.0.0 --rpc_port=50088 --metrics_port=9003"
+        master.argv(),
+        ["mooncake_master", "--rpc_address=0.0.0.0", "--rpc_port=50088", "--metrics_port=9003"]
     );
-}
-
-#[test]
-fn a_range_that_engine_and_store_inherit_clashes() {
-    let node = [
-        "profile = \"a2\"",
-        "role = \"prefill\"",
-        "run = [\"mooncake-store\", \"prefill@*\"]",
-        "stop_budget = \"10m\"",
-        "instances.prefill = 1",
-        "set.\"prefill@\".model = \"/m\"",
-        "set.mooncake.store_mode = \"standalone\"",
-        "set.mooncake.eviction_high_watermark_ratio = 0.9",
-        "set.mooncake.eviction_ratio = 0.1",
-    ];
-    let mut env = ENV.to_vec();
-    let clash = |env: &[(&str, &str)]| {
-        let planned = world::plan(&[world::root()], Some(&node.join("\n")), env, ENGINE.facts);
-        planned.problems().into_iter().filter(|line| line.contains("claimed twice")).count()
-    };
-    assert_eq!(clash(&env), 0);
-    env.push(("HCCL_NPU_SOCKET_PORT_RANGE", "16700-16800"));
-    assert_eq!(clash(&env), 1);
 }

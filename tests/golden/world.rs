@@ -56,50 +56,6 @@ pub fn plan(folders: &[PathBuf], node: Option<&str>, environ: &[(&str, &str)], f
 }
 
 impl Planned {
-    /// Whether a unit is planned and not skipped.
-    pub fn runs(&self, unit: &str) -> bool {
-        self.plan
-            .policy
-            .find(unit)
-            .and_then(|id| self.plan.policy.get(id))
-            .is_some_and(|unit| unit.skipped.is_none())
-    }
-
-    fn at(&self, unit: &str) -> usize {
-        self.plan.policy.find(unit).unwrap_or_else(|| panic!("no {unit}: {:#?}", self.problems())).0 as usize
-    }
-
-    /// A variable of a unit.
-    pub fn env(&self, unit: &str, name: &str) -> Option<String> {
-        let env = &self.plan.exec[self.at(unit)].env;
-        env.iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
-    }
-
-    /// The arguments of a unit, the checkout's own path cut off.
-    pub fn argv(&self, unit: &str) -> String {
-        self.tidy(&self.plan.exec[self.at(unit)].argv.join(" "))
-    }
-
-    /// A rendered file as JSON.
-    pub fn file(&self, unit: &str, name: &str) -> serde_json::Value {
-        let files = &self.plan.exec[self.at(unit)].files;
-        let file = files.iter().find(|file| file.name == name).expect("file");
-        serde_json::from_slice(&file.content).expect("json")
-    }
-
-    /// Where a rendered file is.
-    pub fn path(&self, unit: &str, name: &str) -> String {
-        let files = &self.plan.exec[self.at(unit)].files;
-        files.iter().find(|file| file.name == name).expect("file").path.display().to_string()
-    }
-
-    /// Whether a unit is restarted by itself.
-    pub fn restarts(&self, unit: &str) -> bool {
-        self.plan.policy.units[self.at(unit)].restart.enabled
-    }
-
     /// Errors and warnings, `level: message`.
     pub fn problems(&self) -> Vec<String> {
         let bad = self.said.iter().filter(|one| one.level != Level::Note);
@@ -108,12 +64,13 @@ impl Planned {
 
     /// The plan as people read it.
     pub fn text(&self) -> String {
-        self.tidy(&view::plan(&self.plan, &self.sources))
+        tidy(&view::plan(&self.plan, &self.sources))
     }
+}
 
-    fn tidy(&self, text: &str) -> String {
-        text.replace(&format!("{}/", root().display()), "")
-    }
+/// Without the path of the checkout.
+fn tidy(text: &str) -> String {
+    text.replace(&format!("{}/", root().display()), "")
 }
 
 /// Reads `NAME=value` lines.

@@ -20,7 +20,6 @@ const VERBS: &[&str] = &[
     "stop",
     "restart",
     "reload",
-    "diff",
     "kill",
     "logs",
     "events",

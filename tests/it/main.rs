@@ -8,13 +8,17 @@
 )]
 
 mod before;
+mod byte_exact;
 mod client;
 mod control;
+mod device_context;
 mod env;
 mod foreground;
 mod help;
 mod output;
+mod ports;
 mod processes;
+mod profile;
 mod puppet;
 mod reload;
 mod runner;

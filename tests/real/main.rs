@@ -15,6 +15,7 @@ mod clients;
 mod failures;
 mod node;
 mod order;
+mod profiles;
 mod quiet;
 mod refused;
 mod tour;

@@ -4,6 +4,7 @@ use super::client::{SOON, connect};
 use crate::cli::args::EventsArgs;
 use crate::cli::error::CliError;
 use crate::cli::pipeline::Context;
+use crate::cli::status_view::sign_words;
 use crate::control::EventRecord;
 use crate::control::message::{EventsCall, EventsReply};
 use std::ops::ControlFlow;
@@ -47,6 +48,9 @@ fn line(event: &EventRecord) -> String {
         unit.unit,
         unit.state.word()
     );
+    if let Some(sign) = &event.sign {
+        return format!("{text}  has said {}", sign_words(sign));
+    }
     for more in
         [unit.degraded.as_deref(), Some(unit.cause.as_str()), unit.detail.as_deref()].into_iter().flatten()
     {

@@ -2,13 +2,21 @@
 
 use crate::cli::args::FactsArgs;
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Sees, unknown};
+use crate::cli::pipeline::{Context, Sees, saved_path, unknown};
+use crate::cli::write::atomically;
 use crate::expr::Value;
-use crate::facts::{Fact, Facts};
+use crate::facts::{BUILTIN, Fact, Facts};
+use crate::resolve;
 use crate::resolve::values::words;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
 
-/// Runs the verb. No program is run: what only a program could tell is shown as not asked.
+/// Runs the verb. No program is run, except to save: what only a program could tell is shown as not asked.
 pub fn run(context: &Context, args: &FactsArgs) -> Result<(), CliError> {
+    if let Some(path) = &args.save {
+        return save(context, path.as_deref());
+    }
     let resolved = context.resolve(&[], Sees::Machine)?;
     let facts = resolved.facts.unwrap_or_default();
     let rows = rows(&facts);
@@ -39,6 +47,84 @@ pub fn run(context: &Context, args: &FactsArgs) -> Result<(), CliError> {
         .map(|row| format!("{:<width$}  {}  ({})", row.title(), shown(&row.fact.value), row.fact.source))
         .collect();
     context.output.data(&lines.join("\n"))
+}
+
+/// Asks everything, programs too, and writes it as TOML: a machine that `--facts FILE` can pose as.
+fn save(context: &Context, path: Option<&Path>) -> Result<(), CliError> {
+    let resolved = context.resolve(&[], Sees::Programs)?;
+    let facts = resolved.facts.unwrap_or_default();
+    let own = resolved.graph.profile.as_ref().map(|profile| format!("profile {}", profile.name));
+    let is_profile = |owner: &&str| owner.starts_with("profile ");
+    let all = || facts.declared().map(|(owner, _, _)| owner);
+    // Of a name that several declare: what the profile in force says, then settings units, then other profiles.
+    let owners: Vec<&str> = own
+        .as_deref()
+        .into_iter()
+        .chain(all().filter(|owner| !is_profile(owner)))
+        .chain(all().filter(is_profile))
+        .collect();
+    let declarations = resolve::prepare(&resolved.files, &resolved.sources).fact_declarations();
+    let help = |name: &str| -> String {
+        let builtin = BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, help)| (*help).to_owned());
+        let declared = || declarations.iter().find(|one| one.name == name).map(|one| one.help.clone());
+        builtin.or_else(declared).unwrap_or_default()
+    };
+    let (text, count) = saved_text(&facts, &owners, &help);
+    let path = path.map_or_else(|| saved_path(&resolved.dirs), Path::to_path_buf);
+    atomically(&path, &text)?;
+    if context.output.is_json() {
+        return context.output.json(&json!({ "file": path.display().to_string(), "facts": count }));
+    }
+    context.output.data(&format!("wrote {count} facts to {}", path.display()))
+}
+
+/// Each fact below what it is and where it is from; unknown ones as comments. How many are known.
+fn saved_text(facts: &Facts, owners: &[&str], help: &dyn Fn(&str) -> String) -> (String, usize) {
+    let known = facts.to_json(owners);
+    let mut text =
+        "# What this machine is, as `tenon facts --save` found it. `tenon --facts FILE plan` poses as it.\n"
+            .to_owned();
+    let mut names: Vec<&str> = Vec::new();
+    let declared = facts.declared().map(|(_, name, _)| name);
+    for name in facts.plain().map(|(name, _)| name).chain(declared) {
+        if !names.contains(&name) && name != "listening" {
+            names.push(name);
+        }
+    }
+    let mut count = 0;
+    for name in names {
+        let source = facts.get(owners.iter().copied(), name).map_or("", |fact| fact.source.as_str());
+        let key = toml_edit::Key::new(name);
+        let help = help(name);
+        let about = if help.is_empty() { String::new() } else { format!("# {help}\n") };
+        let _ = match known.get(name).and_then(toml_value) {
+            Some(value) => {
+                count += 1;
+                writeln!(text, "\n{about}# from {source}\n{} = {value}", key.display_repr())
+            }
+            None => writeln!(text, "\n{about}# {} is not known: {source}", key.display_repr()),
+        };
+    }
+    (text, count)
+}
+
+fn toml_value(value: &serde_json::Value) -> Option<toml_edit::Value> {
+    use serde_json::Value as Json;
+    Some(match value {
+        Json::Null => return None,
+        Json::Bool(value) => (*value).into(),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64()?.into(),
+        },
+        Json::String(text) => text.as_str().into(),
+        Json::Array(items) => items.iter().filter_map(toml_value).collect::<toml_edit::Array>().into(),
+        Json::Object(entries) => entries
+            .iter()
+            .filter_map(|(key, value)| Some((key.as_str(), toml_value(value)?)))
+            .collect::<toml_edit::InlineTable>()
+            .into(),
+    })
 }
 
 struct Row<'a> {

@@ -4,6 +4,7 @@ mod about;
 mod cat;
 mod check;
 mod client;
+mod diff;
 mod env;
 mod events;
 mod explain;
@@ -31,12 +32,12 @@ use std::process::ExitCode;
 pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
     match verb {
         Verb::Run(args) => return run::run(context, args),
+        Verb::Diff(args) => return diff::run(context, args),
         Verb::Status(args) => status::run(context, args),
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),
         Verb::Restart(args) => stop::restart(context, args),
         Verb::Reload(args) => reload::run(context, args),
-        Verb::Diff => return reload::diff(context),
         Verb::Kill(args) => kill::run(context, args),
         Verb::Logs(args) => logs::run(context, args),
         Verb::Events(args) => events::run(context, args),

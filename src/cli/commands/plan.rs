@@ -2,21 +2,87 @@
 
 use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::cli::pipeline::{Context, Planned, Sees, build};
+use crate::cli::profiles;
 use crate::cli::status_view::ago;
-use crate::plan::{Need, Verdict, preflight, view};
+use crate::plan::{Blind, Look, Need, Verdict, port_plan, preflight_with, view};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Runs the verb. Needs that the machine cannot meet are errors here as they would be at the start.
 pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
     // A path is planned alone; names only choose what is shown, unless nothing else says what runs.
     let file = args.units.iter().any(|unit| unit.contains('/'));
-    let planned = context.plan(if file { &args.units } else { &[] }, Sees::Machine)?;
-    let needs =
-        planned.resolved.facts.as_ref().map(|facts| preflight(&planned.plan, facts)).unwrap_or_default();
+    let resolved = context.resolve(if file { &args.units } else { &[] }, Sees::Machine)?;
+    let (planned, diagnostics) = build(resolved, Sees::Machine);
+    if args.ports {
+        // A clash is an error of the plan, and the table is what cures it.
+        context.output.data(&ports(context, &planned))?;
+    }
+    context.report(&diagnostics, &planned.resolved.sources)?;
+    profiles::trusted(&planned.resolved)?;
+    let needs = needs(context, &planned);
+    if !args.ports {
+        show(context, args, &planned, &needs, file)?;
+    }
+    refuse(&needs)
+}
+
+/// What the plan needs of the machine; paths are looked at unless another machine is meant.
+fn needs(context: &Context, planned: &Planned) -> Vec<Need> {
+    let Some(facts) = &planned.resolved.facts else { return Vec::new() };
+    if context.global.facts.is_some() {
+        return preflight_with(&planned.plan, facts, &Blind);
+    }
+    preflight_with(&planned.plan, facts, &Here)
+}
+
+/// This machine, for what no fact tells.
+struct Here;
+
+impl Look for Here {
+    fn exists(&self, path: &Path) -> Option<bool> {
+        path.try_exists().ok()
+    }
+    fn space(&self, path: &Path) -> Option<u64> {
+        let about = nix::sys::statvfs::statvfs(path).ok()?;
+        Some(about.blocks_available().saturating_mul(about.fragment_size()))
+    }
+}
+
+fn ports(context: &Context, planned: &Planned) -> String {
+    let rows = port_plan(&planned.plan, planned.resolved.facts.as_ref());
+    let sources = &planned.resolved.sources;
+    if context.output.is_json() {
+        return serde_json::to_string_pretty(&view::ports_json(&planned.plan, &rows, sources))
+            .unwrap_or_default();
+    }
+    view::ports(&planned.plan, &rows, sources)
+}
+
+fn show(
+    context: &Context,
+    args: &PlanArgs,
+    planned: &Planned,
+    needs: &[Need],
+    file: bool,
+) -> Result<(), CliError> {
     let names = if file { &[][..] } else { &args.units[..] };
-    context.output.data(&shown(context, args, &planned, &needs, names)?)?;
+    if args.preflight {
+        names.iter().try_for_each(|name| planned.unit(name).map(|_| ()))?;
+        let own = needs.iter().filter(|need| names.is_empty() || names.contains(&need.unit));
+        let own: Vec<Need> = own.cloned().collect();
+        if context.output.is_json() {
+            return context.output.json(&json!({ "needs": needs_json(&own, &[]) }));
+        }
+        let text = if own.is_empty() { "no unit says what it needs\n".to_owned() } else { view::needs(&own) };
+        return context.output.data(&text);
+    }
+    context.output.data(&shown(context, args, planned, needs, names)?)
+}
+
+fn refuse(needs: &[Need]) -> Result<(), CliError> {
     let short: Vec<&Need> = needs.iter().filter(|need| need.verdict == Verdict::Short).collect();
     if short.is_empty() {
         return Ok(());

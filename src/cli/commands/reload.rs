@@ -1,12 +1,11 @@
-//! `tenon reload` and `tenon diff`: the running plan and what the files say now.
+//! `tenon reload`: the runner goes on with what the files say now, or units reload themselves.
 
-use super::client::{SOON, connect, job};
+use super::client::{connect, job};
 use crate::cli::args::ReloadArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::Context;
 use crate::control::message::{PlanChange, ReloadCall, ReloadReply, UnitCall};
 use std::fmt::Write as _;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Facts may take a while to be found.
@@ -20,7 +19,7 @@ pub fn run(context: &Context, args: &ReloadArgs) -> Result<(), CliError> {
             apply_restarts: args.apply_restarts.then_some(true),
             allow_destructive: (!args.allow_destructive.is_empty()).then(|| args.allow_destructive.clone()),
         };
-        return ask(context, &call).map(drop);
+        return ask(context, &call);
     }
     for unit in &args.units {
         job(context, "ReloadUnit", &UnitCall { unit: unit.clone() }, Some(Duration::from_secs(90)))?;
@@ -28,14 +27,8 @@ pub fn run(context: &Context, args: &ReloadArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs `diff`: 0 same, 1 different.
-pub fn diff(context: &Context) -> Result<ExitCode, CliError> {
-    let reply = ask(context, &ReloadCall { dry_run: Some(true), ..ReloadCall::default() })?;
-    Ok(if reply.changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-fn ask(context: &Context, call: &ReloadCall) -> Result<ReloadReply, CliError> {
-    let reply: ReloadReply = connect(context)?.call("Reload", call, PLANNING.or(SOON))?;
+fn ask(context: &Context, call: &ReloadCall) -> Result<(), CliError> {
+    let reply: ReloadReply = connect(context)?.call("Reload", call, PLANNING)?;
     if context.output.is_json() {
         context.output.json(&reply)?;
     } else {
@@ -48,7 +41,7 @@ fn ask(context: &Context, call: &ReloadCall) -> Result<ReloadReply, CliError> {
     if !context.output.is_json() {
         context.output.data(&words(&reply.changes, call.dry_run == Some(true)))?;
     }
-    Ok(reply)
+    Ok(())
 }
 
 /// A head line for each unit, its changes below, and what applies what is pending.

@@ -34,7 +34,7 @@ fn a_table_a_named_thing_and_a_name_alone() {
 #[test]
 fn what_is_not_known_has_neighbours() {
     assert_eq!(explain_key("ready.intervall").unwrap_err(), ["ready.interval"]);
-    assert_eq!(explain_key("stop.nofile").unwrap_err(), ["rlimits.nofile"]);
+    assert_eq!(explain_key("stop.nofile").unwrap_err(), ["rlimits.nofile", "preflight.nofile"]);
     assert_eq!(explain_key("zzz").unwrap_err(), [""; 0]);
 }
 

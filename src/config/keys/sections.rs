@@ -109,7 +109,7 @@ pub static SECTIONS: &[Section] = &[
     s("ports", "What is listened on, by name: for the port plan.").of(BOTH),
     s("ports.*", "One claim of the port plan.").of(BOTH),
     s("log", "Where the output goes."),
-    open("info", Type::Str, "Lines of its own in status, plan and the start message."),
+    open("info", Type::Str, "Lines of its own in status, plan and the start message; a profile's stand on the plan's first line.").of(BOTH),
     s("bootstrap", "Steps before or around the main process at every start, by name.").of(BOTH),
     s("bootstrap.*", "One step: `inject`, `wrap`, `run` or `check`.").of(BOTH),
     s("signature", "Lines of output that mean something, by name.").of(BOTH),

@@ -278,6 +278,8 @@ pub static KEYS: &[Key] = &[
     k("preflight", "memory", Size, "Memory that must be available."),
     k("preflight", "memlock", Size, "Memory it must be allowed to lock."),
     k("preflight", "hugepages", Size, "Free huge pages, together."),
+    k("preflight", "shm", Size, "Free space in /dev/shm."),
+    k("preflight", "nofile", Int(1, 1 << 30), "Descriptors it must be allowed to open."),
     k("preflight", "path", OneOrMore, "Paths that must exist."),
     k("preflight", "device", OneOrMore, "Device nodes that must exist."),
     k("preflight", "resolve", OneOrMore, "Names that must resolve."),

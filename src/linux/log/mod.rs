@@ -8,6 +8,7 @@ mod console;
 mod file;
 mod journal;
 mod lines;
+mod signature;
 mod tail;
 
 use std::fs::OpenOptions;
@@ -27,6 +28,7 @@ use crate::plan::exec;
 
 pub use console::{Colour, Console, Style};
 pub use lines::End;
+pub use signature::Signatures;
 pub use tail::{Line, Tail};
 
 use file::RotatedFile;
@@ -52,6 +54,8 @@ pub struct UnitLog {
     journal: Option<Journal>,
     /// Regular expressions that wait for a line, and whether one has come since the last start.
     patterns: Vec<(Regex, bool)>,
+    /// What its lines may explain.
+    signatures: Signatures,
 }
 
 /// What came of reading.
@@ -63,6 +67,8 @@ pub struct Read {
     pub troubles: Vec<String>,
     /// One of the patterns has been found for the first time.
     pub matched: bool,
+    /// Lines that explain themselves: the number of the signature, the line.
+    pub signs: Vec<(usize, Line)>,
 }
 
 impl UnitLog {
@@ -79,7 +85,14 @@ impl UnitLog {
             file: to.file.as_ref().map(RotatedFile::new),
             journal: to.journal.then(|| Journal::new(name)),
             patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
+            signatures: Signatures::default(),
         }
+    }
+
+    /// The same, looking for lines that explain themselves.
+    #[must_use]
+    pub fn looking_for(self, signatures: Signatures) -> Self {
+        Self { signatures, ..self }
     }
 
     /// The end a new process writes to. The reading end is opened and watched with it, unless it still is.
@@ -131,6 +144,11 @@ impl UnitLog {
         let writer = open(true)?;
         fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
         Ok((reader, writer))
+    }
+
+    /// Other signatures are looked for from now on.
+    pub fn look_for(&mut self, signatures: Signatures) {
+        self.signatures = signatures;
     }
 
     /// Output goes elsewhere from now on, and other lines are waited for.
@@ -237,6 +255,8 @@ impl UnitLog {
                     read.matched = true;
                 }
             }
+            read.signs
+                .extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
             if self.console {
                 console.line(&self.name, &line);
             }

@@ -6,7 +6,7 @@ use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
     Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding, ReloadCall,
-    ReloadReply, Runner, RunnerInfo, Ticket,
+    ReloadReply, Runner, RunnerInfo, Sign, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
@@ -43,6 +43,11 @@ impl Runner for World {
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
         let about = self.plan.policy.find(unit).and_then(|id| self.plan.about.get(id.0 as usize));
         about.map(|about| about.info.clone()).unwrap_or_default()
+    }
+
+    fn signs(&self, unit: &str) -> Vec<Sign> {
+        let Some(id) = self.plan.policy.find(unit) else { return Vec::new() };
+        World::signs(self, id).into_iter().map(|(_, sign)| sign).collect()
     }
 
     fn progress(&self, unit: &str, goal: Goal) -> Progress {

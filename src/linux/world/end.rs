@@ -43,7 +43,7 @@ impl World {
             Some(unit) => unit.log.drain(clock::wall(), &mut self.console),
             None => return,
         };
-        self.heard_lines(id, &read);
+        self.heard_lines(id, read);
         if self.options.foreground {
             take_terminal_back();
         }

@@ -19,10 +19,10 @@ impl World {
         self.launch_ready(number);
         let Some(unit) = self.units.get_mut(number as usize) else { return };
         let read = unit.log.readable(clock::wall(), &mut self.console, &self.poller);
-        self.heard_lines(UnitId(number), &read);
+        self.heard_lines(UnitId(number), read);
     }
 
-    pub(super) fn heard_lines(&mut self, id: UnitId, read: &Read) {
+    pub(super) fn heard_lines(&mut self, id: UnitId, read: Read) {
         for trouble in &read.troubles {
             tracing::warn!("{}: {trouble}", self.name(id));
         }
@@ -34,6 +34,7 @@ impl World {
         if read.matched {
             self.push_readiness(id);
         }
+        self.signs_seen(id, read.signs);
     }
 
     /// Datagrams have come on a unit's notify socket.

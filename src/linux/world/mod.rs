@@ -7,6 +7,7 @@ mod asked;
 mod end;
 mod hear;
 mod reload;
+pub mod signs;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +17,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::clock::{self, Clock};
 use super::eventlog::EventLog;
 use super::helper::{Helpers, Purpose};
-use super::log::{Console, UnitLog};
+use super::log::{Console, Signatures, UnitLog};
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
 use super::run::RunOptions;
@@ -248,7 +249,7 @@ impl World {
             }
             self.said.insert(unit, words);
         }
-        let (record, trouble) = self.events.add(after);
+        let (record, trouble) = self.events.add(after, None);
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
         }
@@ -409,7 +410,8 @@ fn in_words(unit: &UnitSnapshot) -> String {
 /// The shell's side of a unit that has not been started.
 fn new_unit(name: &str, number: u32, exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
     let fifo = run_dir.map(|dir| dir.fifo(number));
-    let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec));
+    let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec))
+        .looking_for(Signatures::new(&exec.signatures));
     Unit::new(log, format!("{name}/{mark}"))
 }
 

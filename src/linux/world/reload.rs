@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::{World, new_unit, patterns};
 use crate::control::{self, Error, PlanChange, ReloadCall, ReloadReply, Ticket};
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
+use crate::linux::log::Signatures;
 use crate::linux::serve::News;
 use crate::linux::spawn::{self, Session, Stdio, What};
 use crate::linux::sys;
@@ -131,7 +132,13 @@ impl World {
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let known = self.plan.policy.units.get(number).is_some_and(|known| known.name == policy.name);
             match self.units.get_mut(number) {
-                Some(unit) if known => unit.log.redirect(&exec.log, patterns(exec)),
+                Some(unit) if known => {
+                    unit.log.redirect(&exec.log, patterns(exec));
+                    if self.plan.exec.get(number).is_none_or(|old| old.signatures != exec.signatures) {
+                        unit.signs.clear();
+                        unit.log.look_for(Signatures::new(&exec.signatures));
+                    }
+                }
                 place => {
                     let fresh =
                         new_unit(&policy.name, number as u32, exec, self.run_dir.as_ref(), &self.mark);

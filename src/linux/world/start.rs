@@ -10,12 +10,12 @@ use super::{Pending, World};
 use crate::linux::helper::{self, End, Finished, Helpers, Purpose};
 use crate::linux::notify::NotifySocket;
 use crate::linux::poller::{Interest, Token};
-use crate::linux::preflight::{self, Asked};
+use crate::linux::preflight::{self, Asked, Situation};
 use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
 use crate::linux::unit::{Current, Preparing, Question};
 use crate::linux::{files, identity, sys};
-use crate::plan::exec::{Probe, UnitExec};
+use crate::plan::exec::{Preflight, Probe, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
 
@@ -64,7 +64,7 @@ impl World {
             let Some(condition) = preparing.rest.pop_front() else {
                 return self.conclude(id, generation, Ok(()));
             };
-            let question = match preflight::ask(&condition) {
+            let question = match self.ask_machine(id, &condition) {
                 Asked::Holds => continue,
                 Asked::Refused(message) => return self.conclude(id, generation, Err(message)),
                 Asked::Resolve(name) => Question::Resolve(name),
@@ -80,6 +80,30 @@ impl World {
                 Err(message) => return self.conclude(id, generation, Err(message)),
             }
         }
+    }
+
+    fn ask_machine(&self, id: UnitId, condition: &Preflight) -> Asked {
+        let Some(exec) = self.plan.exec.get(id.0 as usize) else { return Asked::Holds };
+        let claimed = match condition {
+            Preflight::Memory(_) => self.claimed_by_others(id),
+            _ => 0,
+        };
+        preflight::ask(condition, &Situation { exec, nofile: self.nofile.map(|(soft, _)| soft), claimed })
+    }
+
+    /// What running units have asked for in memory and not taken yet: nobody else may count on it.
+    fn claimed_by_others(&self, id: UnitId) -> u64 {
+        let others = self.units.iter().zip(&self.plan.exec).enumerate();
+        let running =
+            others.filter(|(number, _)| *number != id.0 as usize).filter_map(|(_, (unit, exec))| {
+                let pid = unit.current.as_ref()?.pid;
+                let asked = exec.preflight.iter().filter_map(|asked| match asked {
+                    Preflight::Memory(bytes) => Some(*bytes),
+                    _ => None,
+                });
+                Some(asked.sum::<u64>().saturating_sub(preflight::resident(pid)))
+            });
+        running.fold(0, u64::saturating_add)
     }
 
     fn conclude(&mut self, id: UnitId, generation: Generation, result: Result<(), String>) {

@@ -28,7 +28,13 @@ pub fn json(plan: &Plan, sources: &SourceMap) -> Value {
         .collect();
     json!({
         "fingerprint": plan.fingerprint,
-        "profile": plan.profile.as_ref().map(|(name, why)| json!({"name": name, "because": why})),
+        "profile": plan.profile.as_ref().map(|(name, why)| json!({
+            "name": name,
+            "because": why,
+            "info": plan.profile_info.iter()
+                .map(|(name, value)| (name.clone(), mask(plan, value).into()))
+                .collect::<serde_json::Map<_, _>>(),
+        })),
         "role": plan.role,
         "units": units,
         "not_run": plan.not_run.iter().map(|(name, why)| json!({"name": name, "because": why})).collect::<Vec<_>>(),
@@ -82,6 +88,13 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
             "name": claim.name, "ports": ports::words(&claim.ranges), "on": claim.on,
             "place": claim.span.map(|span| sources.place(span)),
         })).collect::<Vec<_>>(),
+        "steps": exec.steps.iter().map(|step| json!({
+            "name": step.name,
+            "why": step.why,
+            "argv": mask(plan, &step.argv.join(" ")),
+            "seconds": step.timeout.as_secs_f64(),
+        })).collect::<Vec<_>>(),
+        "signatures": exec.signatures.iter().map(|sign| sign.name.clone()).collect::<Vec<_>>(),
         "devices": about.devices,
         "limits": traced(&about.limits),
         "info": about.info.iter().map(|(name, value)| (name.clone(), mask(plan, value).into())).collect::<serde_json::Map<_, _>>(),

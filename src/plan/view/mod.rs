@@ -4,17 +4,21 @@
 //! wherever it turns up.
 
 mod cat;
+mod compare;
 mod diff;
 mod env;
 mod graph;
 mod json;
+mod ports;
 mod text;
 
 pub use cat::cat;
+pub use compare::{Change, Changed, compare, compare_json, compare_text};
 pub use diff::{UnitDiff, diff, diff_text};
 pub use env::{env, env_why};
 pub use graph::{dot, mermaid};
 pub use json::json;
+pub use ports::{ports, ports_json};
 pub use text::{needs, plan, unit};
 
 use super::{Origin, OriginLayer, Plan, Traced};

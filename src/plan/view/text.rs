@@ -3,7 +3,7 @@
 use super::graph::until_word;
 use super::{UNKNOWN, mask, place_of, shell_word, shown, winner};
 use crate::diagnostic::SourceMap;
-use crate::expr::duration;
+use crate::expr::{duration, size};
 use crate::plan::exec::{File, Preflight, UnitExec};
 use crate::plan::policy::{Kind, RestartPolicy, Stop, UnitPolicy};
 use crate::plan::{About, Need, Plan, Traced, ports, probes, signals};
@@ -83,7 +83,11 @@ fn parts(plan: &Plan, at: usize) -> Option<(&UnitPolicy, &UnitExec, &About)> {
 
 fn head(plan: &Plan) -> String {
     let profile = match &plan.profile {
-        Some((name, why)) => format!("profile {name} ({why})"),
+        Some((name, why)) => {
+            let own =
+                plan.profile_info.iter().map(|(name, value)| format!(", {name}: {}", mask(plan, value)));
+            format!("profile {name} ({why}){}", own.collect::<String>())
+        }
         None => "no profile".to_owned(),
     };
     let role = plan.role.as_ref().map_or("no role".to_owned(), |role| format!("role {role}"));
@@ -306,10 +310,15 @@ fn identity(exec: &UnitExec, out: &mut String) {
 /// A condition before a start, in words.
 pub(super) fn preflight(need: &Preflight) -> String {
     match need {
-        Preflight::Memory(bytes) => format!("{} of memory", crate::expr::size::words(*bytes)),
+        Preflight::Memory(bytes) => format!("{} of memory", size::words(*bytes)),
         Preflight::Resolve(name) => format!("{name} resolves"),
         Preflight::Flags(argv) => format!("every option is known to `{}` (not asked)", argv.join(" ")),
         Preflight::Path(path) => format!("{} exists", path.display()),
+        Preflight::Memlock(bytes) => format!("{} may be locked", size::words(*bytes)),
+        Preflight::Hugepages(bytes) => format!("{} in free huge pages", size::words(*bytes)),
+        Preflight::Shm(bytes) => format!("{} free in /dev/shm", size::words(*bytes)),
+        Preflight::Nofile(count) => format!("{count} open descriptors"),
+        Preflight::Disk(path, bytes) => format!("{} free at {}", size::words(*bytes), path.display()),
     }
 }
 

@@ -253,7 +253,7 @@ fn names_are_checked_before_anything_runs() {
          error[unknown-name] units/a.toml:1: unknown name `unit.nam`
            help: did you mean `unit.name`?
          error[unknown-name] units/a.toml:1: unknown name `fact.nope`
-           help: `fact` has `cgroup`, `cpus`, `ephemeral`, `hostname`, `hugepages`, `kernel`, `listening`, `memlock`, `memory`, `net`, `numa`
+           help: `fact` has `cgroup`, `cpus`, `ephemeral`, `hostname`, `hugepages`, `kernel`, `listening`, `memlock`, `memory`, `net`, `nofile`, `numa`, …
          error[unknown-name] units/b.toml:3: unknown name `s.prt`
            help: did you mean `s.port`?",
     );

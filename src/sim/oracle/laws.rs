@@ -86,7 +86,7 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).dragged);
+                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).adrift);
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }
@@ -140,6 +140,7 @@ impl Oracle {
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
         }
+        self.get_mut(unit).killed |= signal == SIGKILL;
         if first.is_none() {
             if self.get(unit).process.is_some() {
                 self.judge_stop(unit, over_budget);
@@ -170,7 +171,7 @@ impl Oracle {
         if own.is_none() && !asked && policy.holds_data {
             self.find(Law::DataIsKept, Some(unit), "stopped for somebody else's sake");
         }
-        if !asked && !(seen.dragged && !policy.holds_data) {
+        if !asked && (!seen.dragged || policy.holds_data) {
             let seen = self.get_mut(unit);
             seen.settled = true;
             seen.ended = true;
@@ -254,10 +255,8 @@ impl Oracle {
         let now = self.now;
         self.exited = Some((now, status));
         let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
-        let left = self.ids().find(|unit| self.get(*unit).is_live());
-        if let Some(left) = left
-            && !over_budget
-        {
+        let mut live = self.ids().filter(|unit| self.get(*unit).is_live());
+        if let Some(left) = live.find(|unit| !over_budget || !self.get(*unit).killed) {
             self.find(Law::CleanExit, Some(left), "left behind");
         }
         let main = self.plan.units.iter().any(|unit| unit.main);
@@ -295,7 +294,8 @@ impl Oracle {
     pub(super) fn nothing_forgotten(&mut self) {
         for unit in self.ids() {
             let seen = self.get(unit).clone();
-            let active = seen.is_live() || seen.preparing || (self.is_external(unit) && seen.starts > 0);
+            let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
+            let active = seen.is_live() || seen.preparing || asking;
             let limited = self.edges[unit.0 as usize]
                 .iter()
                 .any(|edge| edge.kind == EdgeKind::Needs && edge.timeout.is_some());

@@ -76,6 +76,8 @@ pub struct Oracle {
     plan: PlanPolicy,
     /// Edges with groups replaced by their members.
     edges: Vec<Vec<Edge>>,
+    /// Conflicts, mutual, with groups replaced by their members.
+    conflicts: Vec<Vec<UnitId>>,
     seen: Vec<Seen>,
     highest: u64,
     requests: BTreeMap<JobId, (Time, bool)>,
@@ -95,6 +97,7 @@ impl Oracle {
         Self {
             plan: plan.clone(),
             edges,
+            conflicts: mutual_conflicts(plan),
             seen: vec![Seen::default(); plan.units.len()],
             highest: 0,
             requests: BTreeMap::new(),
@@ -114,6 +117,9 @@ impl Oracle {
         self.update();
         for action in actions {
             self.judge(action);
+            if matches!(action, Action::Prepare { .. }) {
+                self.update();
+            }
         }
         self.update();
         self.in_time();
@@ -254,15 +260,9 @@ impl Oracle {
         }
     }
 
-    /// Whether two units may not be up together; a group stands for its members.
+    /// Whether two units may not be up together.
     fn are_in_conflict(&self, one: UnitId, two: UnitId) -> bool {
-        let names = |from: UnitId, to: UnitId| {
-            self.ids().filter(|unit| members(&self.plan, *unit).contains(&from)).any(|unit| {
-                let conflicts = self.plan.units[unit.0 as usize].conflicts.iter();
-                conflicts.flat_map(|other| members(&self.plan, *other)).any(|other| other == to)
-            })
-        };
-        one != two && (names(one, two) || names(two, one))
+        self.conflicts[one.0 as usize].contains(&two)
     }
 
     /// Down, and not to come up by itself.
@@ -288,7 +288,7 @@ impl Oracle {
     /// A start without a main process is not replaced by a restart.
     fn is_on_its_way(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        seen.preparing || matches!(seen.process, Some((Phase::Step(_), _)))
+        seen.preparing || seen.unreachable || matches!(seen.process, Some((Phase::Step(_), _)))
     }
 
     /// An order that goes for all dependents too.
@@ -300,7 +300,7 @@ impl Oracle {
                 let needs = self.edges[who.0 as usize].iter().any(|edge| {
                     edge.to == of && edge.kind == EdgeKind::Needs && !(stop && edge.keep_on_stop)
                 });
-                if needs && !done.contains(&who) {
+                if needs && !done.contains(&who) && !(stop && self.is_at_rest(who)) {
                     done.push(who);
                     open.push(who);
                     let replaces = stop || !self.is_on_its_way(who);
@@ -348,4 +348,19 @@ fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
         .flat_map(|edge| members(plan, edge.to).into_iter().map(|to| Edge { to, ..edge.clone() }))
         .filter(|edge| edge.to != unit)
         .collect()
+}
+
+fn mutual_conflicts(plan: &PlanPolicy) -> Vec<Vec<UnitId>> {
+    let mut mutual = vec![Vec::new(); plan.units.len()];
+    for (at, policy) in plan.units.iter().enumerate() {
+        for one in members(plan, UnitId(at as u32)) {
+            for two in
+                policy.conflicts.iter().flat_map(|other| members(plan, *other)).filter(|two| *two != one)
+            {
+                mutual[one.0 as usize].push(two);
+                mutual[two.0 as usize].push(one);
+            }
+        }
+    }
+    mutual
 }

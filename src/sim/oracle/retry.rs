@@ -95,7 +95,7 @@ impl Oracle {
         }
         let last = rules.delays.len().saturating_sub(1);
         let ahead = rules.delays.iter().skip((seen.restarts as usize).min(last));
-        let (delay, least) = if waits {
+        let (longest, shortest) = if waits {
             // Giving up a wait counts as well and cannot be seen: any of the delays still ahead may be the one.
             (ahead.clone().max().copied().unwrap_or_default(), ahead.min().copied().unwrap_or_default())
         } else {
@@ -103,8 +103,8 @@ impl Oracle {
             (next, next)
         };
         seen.restarts += 1;
-        seen.not_before = Some(now + least.mul_f64((1.0 - rules.jitter).max(0.0)));
-        seen.no_later = Some(now + delay.mul_f64(1.0 + rules.jitter) + Duration::from_millis(1));
+        seen.not_before = Some(now + shortest.mul_f64((1.0 - rules.jitter).max(0.0)));
+        seen.no_later = Some(now + longest.mul_f64(1.0 + rules.jitter) + Duration::from_millis(1));
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
+    /// It has been sent KILL.
+    pub killed: bool,
     /// A question is on its way.
     pub asked: bool,
     /// An external has not answered in time, or no longer.
@@ -47,6 +49,8 @@ pub(super) struct Seen {
     pub named: bool,
     /// Since the last start, a unit that it needs fell or was replaced.
     pub dragged: bool,
+    /// At this moment, something that it needs is away, and it goes with it.
+    pub adrift: bool,
     /// Its first start has come to an end.
     pub settled: bool,
     /// A start has come to an end that was no readiness.
@@ -80,6 +84,11 @@ impl Seen {
         self.finished = false;
         self.restarts = 0;
         self.recent.clear();
+    }
+
+    /// Whether it is in the way of a unit in conflict.
+    fn is_up(&self) -> bool {
+        self.is_live() || self.preparing
     }
 
     /// Whether something of it may be running.
@@ -269,7 +278,7 @@ impl Oracle {
     /// Since when the unit has been ready, if it is.
     pub(super) fn ready_since(&self, unit: UnitId) -> Option<Time> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
-        if self.is_external(unit) && !seen.wanted {
+        if self.is_external(unit) && (!seen.wanted || seen.dragged || seen.named) {
             return None;
         }
         if self.is_external(unit) {
@@ -298,11 +307,12 @@ impl Oracle {
         if done && (self.is_task(edge.to) || edge.until == Until::Finished) {
             return true;
         }
-        let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
+        let stopping = seen.signalled_at.is_some() || seen.named || seen.dragged;
+        let runs = seen.process == Some((Phase::Main, true)) && !stopping;
+        let external = self.is_external(edge.to);
         match edge.until {
-            Until::Spawned if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
+            Until::Spawned | Until::Ready if external => self.ready_since(edge.to).is_some(),
             Until::Spawned => runs,
-            Until::Ready if self.is_external(edge.to) => self.ready_since(edge.to).is_some(),
             Until::Ready => runs && self.ready_since(edge.to).is_some() && !seen.unhealthy,
             Until::Finished => false,
         }
@@ -351,32 +361,39 @@ impl Oracle {
 
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        let idle = !seen.is_live() && !seen.preparing;
-        let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
-        let (mut blocked, mut dragged) = (false, seen.dragged);
+        let asking = self.is_external(unit) && seen.starts > 0;
+        let down = !seen.is_live() && !seen.preparing;
+        let idle = down && !asking;
+        let stays = self.plan.units[unit.0 as usize].holds_data && !down;
+        let follows = !self.is_at_rest(unit) && !stays;
+        let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
             let stop_on_loss =
                 matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
             let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
-            let fell = away || other.dragged || lost;
+            let fell = away || other.adrift || lost;
             let newer = edge.restart_with
                 && other.generation > seen.generation
                 && self.ready_since(edge.to).is_some()
                 && matches!(seen.process, Some((Phase::Main, _)));
-            dragged |= follows && ((fell && !edge.keep_on_stop) || newer);
+            adrift |= follows && fell && !edge.keep_on_stop;
+            dragged |= adrift || (follows && newer);
             let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
-            let gone = other.ended || away || other.unreachable || waited;
-            blocked |= idle && seen.wanted && !self.reached(edge) && gone;
+            let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
+            blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
         }
-        let before = (seen.dragged, seen.settled, seen.ended);
+        let crossed = self.conflicts[unit.0 as usize].iter().any(|other| self.get(*other).is_up());
+        blocked |= idle && seen.wanted && crossed;
+        let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
         seen.dragged = dragged;
+        seen.adrift = adrift;
         seen.settled |= blocked;
         seen.ended |= blocked;
-        before != (seen.dragged, seen.settled, seen.ended)
+        before != (seen.dragged, seen.adrift, seen.settled, seen.ended)
     }
 
     /// Whether who only wants an order need not wait for this one any more.

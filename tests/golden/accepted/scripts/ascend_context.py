@@ -1,2 +1,1 @@
-#!/usr/bin/env python3
-"""Stands for the real one."""
+# stands for the shipped one

@@ -1,0 +1,251 @@
+//! An oracle that finds nothing may be blind. Each test plants one defect between the machine and the world, of a kind
+//! that hurt users of other supervisors (the letters and numbers are those of the collection of public reports this
+//! product was built against), and the oracle must name the law that it breaks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tenon::plan::policy::{PlanPolicy, UnitId};
+use tenon::sim::{Law, Machine, generate, run};
+use tenon::supervisor::{
+    Action, Event, Generation, Phase, ProbeKind, Request, Supervisor, Time, Verdict, Violation,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Defect {
+    /// A1, D54: starts again though left-overs of the last start are alive.
+    DoesNotWaitForLeftOvers,
+    /// D57: the escalation to KILL is lost.
+    NeverKills,
+    /// A12: KILL at once instead of the first signal.
+    KillsAtOnce,
+    /// B34: a restart spawns a second process.
+    DoublesOnRestart,
+    /// C37: does not wait for dependencies.
+    IgnoresOrder,
+    /// B87, H86: no back-off, a hot loop.
+    IgnoresDelays,
+    /// B26: the budget of restarts is not kept.
+    IgnoresLimits,
+    /// A16: what is pending at a shutdown is not cancelled.
+    StartsInShutdown,
+    /// C42: a report of an older start is taken for the current one.
+    TakesLateReports,
+    /// C37: stops do not run in reverse.
+    IgnoresStopOrder,
+    /// A request is never answered.
+    LosesReplies,
+    /// C52: a timer is not armed again.
+    LosesDeadlines,
+    /// What holds data follows like everybody else.
+    ForgetsData,
+    /// Somebody else's trouble is taken for the unit's own.
+    RestartsOnDegraded,
+}
+
+/// The machine with a defect: what it is told, or what it wants, is falsified on the way.
+struct Defective {
+    inner: Supervisor,
+    defect: Defect,
+    current: BTreeMap<UnitId, Generation>,
+    shutting_down: bool,
+}
+
+impl Defective {
+    fn new(seed: u64, defect: Defect) -> Self {
+        Self { inner: Supervisor::new(seed), defect, current: BTreeMap::new(), shutting_down: false }
+    }
+
+    fn falsified(&self, event: Event) -> Event {
+        match (self.defect, event) {
+            (
+                Defect::IgnoresOrder | Defect::IgnoresLimits | Defect::IgnoresStopOrder | Defect::ForgetsData,
+                Event::PlanLoaded(plan),
+            ) => Event::PlanLoaded(self.falsified_plan(plan)),
+            (Defect::TakesLateReports, Event::Exited { unit, generation, phase, status }) => {
+                let generation = self.current.get(&unit).copied().unwrap_or(generation);
+                Event::Exited { unit, generation, phase, status }
+            }
+            (
+                Defect::RestartsOnDegraded,
+                Event::ProbeResult { unit, generation, kind, verdict: Verdict::Degraded(found) },
+            ) => Event::ProbeResult { unit, generation, kind, verdict: Verdict::Fail(found) },
+            (_, event) => event,
+        }
+    }
+
+    fn falsified_plan(&self, mut plan: PlanPolicy) -> PlanPolicy {
+        for unit in &mut plan.units {
+            match self.defect {
+                Defect::IgnoresOrder => unit.edges.iter_mut().for_each(|edge| edge.orders_start = false),
+                Defect::IgnoresLimits => unit.restart.max_restarts = None,
+                Defect::IgnoresStopOrder => unit.stop_after.clear(),
+                Defect::ForgetsData => unit.holds_data = false,
+                _ => {}
+            }
+        }
+        plan
+    }
+
+    /// What else the defect tells the machine after an event.
+    fn whispers(&self, now: Time, actions: &[Action]) -> Vec<(Time, Event)> {
+        let far = now + Duration::from_secs(3_600);
+        let mut whispers = Vec::new();
+        for action in actions {
+            match (self.defect, action) {
+                (Defect::DoesNotWaitForLeftOvers, Action::AwaitEmpty { unit, generation, .. }) => {
+                    whispers.push((now, Event::TreeEmpty { unit: *unit, generation: *generation }));
+                }
+                (Defect::IgnoresDelays, Action::Publish(change)) if change.after.retry_at.is_some() => {
+                    whispers.push((far, Event::DeadlineReached));
+                }
+                _ => {}
+            }
+        }
+        whispers
+    }
+
+    fn spoil(&mut self, event: &Event, actions: &mut Vec<Action>) {
+        match self.defect {
+            Defect::NeverKills => {
+                actions.retain(|action| !matches!(action, Action::Signal { signal: 9, .. }));
+            }
+            Defect::KillsAtOnce => {
+                for action in actions {
+                    if let Action::Signal { signal, .. } = action {
+                        *signal = 9;
+                    }
+                }
+            }
+            Defect::DoublesOnRestart => {
+                if let Event::Request(_, Request::Restart { units, .. }) = event {
+                    for unit in units {
+                        if let Some(generation) = self.current.get(unit).copied() {
+                            actions.push(Action::Spawn { unit: *unit, generation, phase: Phase::Main });
+                        }
+                    }
+                }
+            }
+            Defect::LosesReplies => {
+                actions.retain(|action| !matches!(action, Action::Reply { job, .. } if job.0 % 2 == 0));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Machine for Defective {
+    fn step(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        if self.defect == Defect::StartsInShutdown
+            && matches!(event, Event::Shutdown { .. })
+            && !self.shutting_down
+        {
+            self.shutting_down = true;
+            return;
+        }
+        let mut wanted = Vec::new();
+        self.inner.step(now, self.falsified(event.clone()), &mut wanted);
+        for (at, whisper) in self.whispers(now, &wanted) {
+            self.inner.step(at, whisper, &mut wanted);
+        }
+        self.spoil(&event, &mut wanted);
+        for action in &wanted {
+            if let Action::Prepare { unit, generation }
+            | Action::Probe { unit, generation, kind: ProbeKind::Ready } = action
+            {
+                self.current.insert(*unit, *generation);
+            }
+        }
+        actions.append(&mut wanted);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let lost = self.defect == Defect::LosesDeadlines;
+        self.inner.deadline().filter(|at| !lost || at.0.as_millis() % 2 == 0)
+    }
+
+    /// The defect is outside the machine; its own invariants would tell too much, or nothing.
+    fn violations(&self) -> Vec<Violation> {
+        Vec::new()
+    }
+}
+
+/// The defect is found within a few lives, and by the law it breaks.
+fn check(defect: Defect, law: Law) {
+    for seed in 0..60 {
+        let report = run(&generate(seed), &mut Defective::new(seed, defect));
+        if report.findings.iter().any(|finding| finding.law == law) {
+            return;
+        }
+    }
+    panic!("{defect:?} was not found as {law:?}");
+}
+
+#[test]
+fn left_overs_beside_the_next_start() {
+    check(Defect::DoesNotWaitForLeftOvers, Law::OneProcess);
+}
+
+#[test]
+fn a_stop_that_does_not_escalate() {
+    check(Defect::NeverKills, Law::CleanExit);
+}
+
+#[test]
+fn a_kill_before_its_time() {
+    check(Defect::KillsAtOnce, Law::KillIsLast);
+}
+
+#[test]
+fn a_second_process_on_restart() {
+    check(Defect::DoublesOnRestart, Law::OneProcess);
+}
+
+#[test]
+fn a_start_before_its_dependency() {
+    check(Defect::IgnoresOrder, Law::InOrder);
+}
+
+#[test]
+fn a_restart_without_back_off() {
+    check(Defect::IgnoresDelays, Law::BackOff);
+}
+
+#[test]
+fn more_restarts_than_allowed() {
+    check(Defect::IgnoresLimits, Law::BackOff);
+}
+
+#[test]
+fn a_start_during_the_shutdown() {
+    check(Defect::StartsInShutdown, Law::NoStartInShutdown);
+}
+
+#[test]
+fn a_late_report_taken_for_a_new_one() {
+    check(Defect::TakesLateReports, Law::OneProcess);
+}
+
+#[test]
+fn a_stop_out_of_order() {
+    check(Defect::IgnoresStopOrder, Law::StopOrder);
+}
+
+#[test]
+fn a_request_without_an_answer() {
+    check(Defect::LosesReplies, Law::OneAnswer);
+}
+
+#[test]
+fn a_timer_that_never_fires() {
+    check(Defect::LosesDeadlines, Law::Kept);
+}
+
+#[test]
+fn data_lost_for_somebody_elses_sake() {
+    check(Defect::ForgetsData, Law::DataIsKept);
+}
+
+#[test]
+fn a_restart_because_somebody_else_is_unwell() {
+    check(Defect::RestartsOnDegraded, Law::ReasonToStop);
+}

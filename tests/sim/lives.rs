@@ -1,0 +1,68 @@
+//! Many lives from seeds. `TENON_SIM_SEEDS=20000` plays more of them, `TENON_SIM_FIRST=…` others, and
+//! `TENON_SIM_SHOW=seed cargo test --test sim show -- --nocapture` tells one of them in full.
+
+use tenon::sim::{Finding, Scenario, generate, minimise, run};
+use tenon::supervisor::Supervisor;
+
+/// Enough to meet each hostility several times, and done within seconds.
+const SEEDS: u64 = 250;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+fn play(scenario: &Scenario) -> Vec<Finding> {
+    run(scenario, &mut Supervisor::new(scenario.seed)).findings
+}
+
+/// A failing life is made as short as it gets before it is shown.
+fn check(seed: u64) {
+    let scenario = generate(seed);
+    let Some(first) = play(&scenario).into_iter().next() else { return };
+    let mut fails = |candidate: &Scenario| play(candidate).iter().any(|finding| finding.law == first.law);
+    let least = minimise(&scenario, &mut fails);
+    let report = run(&least, &mut Supervisor::new(seed));
+    for unit in &least.plan.units {
+        println!("{unit:?}");
+    }
+    panic!("seed {seed} breaks a law; add it to tests/sim/seeds.txt\n{}\n{}", report.log(), report.verdict());
+}
+
+#[test]
+fn no_life_breaks_a_law() {
+    let first = number("TENON_SIM_FIRST").unwrap_or(0);
+    for seed in first..first + number("TENON_SIM_SEEDS").unwrap_or(SEEDS) {
+        check(seed);
+    }
+}
+
+#[test]
+fn lives_that_once_broke_a_law() {
+    let seeds = include_str!("seeds.txt").lines();
+    for line in
+        seeds.map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty())
+    {
+        check(line.parse().expect("seeds.txt holds one number a line, and comments after #"));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_life() {
+    for seed in [3, 71, 128] {
+        let scenario = generate(seed);
+        let (one, two) =
+            (run(&scenario, &mut Supervisor::new(seed)), run(&scenario, &mut Supervisor::new(seed)));
+        assert_eq!(one.log(), two.log(), "seed {seed}");
+    }
+}
+
+#[test]
+fn show() {
+    let Some(seed) = number("TENON_SIM_SHOW") else { return };
+    let scenario = generate(seed);
+    for unit in &scenario.plan.units {
+        println!("{unit:?}");
+    }
+    let report = run(&scenario, &mut Supervisor::new(seed));
+    println!("{}\n{}", report.log(), report.verdict());
+}
