@@ -88,15 +88,15 @@ pub struct Merged {
 /// In words, if a unit has turned into something that cannot take its place while it runs.
 pub fn merge(
     old: &Plan,
-    new: Plan,
+    new: &Plan,
     is_up: &dyn Fn(UnitId) -> bool,
     is_free: &dyn Fn(UnitId) -> bool,
     allowed: &Allowed,
 ) -> Result<Merged, String> {
     let mut lines: BTreeMap<String, Vec<String>> =
-        diff(old, &new).into_iter().map(|diff| (diff.unit, diff.changes)).collect();
-    let (ids, count) = ids(old, &new, is_free);
-    let mut merged = start(old, &new, &ids, count);
+        diff(old, new).into_iter().map(|diff| (diff.unit, diff.changes)).collect();
+    let (ids, count) = ids(old, new, is_free);
+    let mut merged = start(old, new, &ids, count);
     for (at, id) in ids.iter().enumerate() {
         let (Some(policy), Some(exec), Some(about)) =
             (new.policy.units.get(at), new.exec.get(at), new.about.get(at))
@@ -116,7 +116,7 @@ pub fn merge(
         }
     }
     merged.highest_first();
-    merged.tell_apart(&new);
+    merged.tell_apart(new);
     Ok(merged)
 }
 

@@ -83,7 +83,7 @@ impl World {
         let state = |id: UnitId| states.get(id.0 as usize).copied().unwrap_or(State::Skipped);
         let is_up = |id| is_up(state(id));
         let is_free = |id| state(id) == State::Skipped;
-        let merged = match merge(&self.plan, new.plan, &is_up, &is_free, &allowed) {
+        let merged = match merge(&self.plan, &new.plan, &is_up, &is_free, &allowed) {
             Ok(merged) => merged,
             Err(problem) => return Ok(refused(format!("error: {problem}"))),
         };

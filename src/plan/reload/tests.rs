@@ -104,7 +104,7 @@ fn go(old: &Plan, new: &str, words: &str) -> Result<Merged, String> {
     };
     let up = |id: UnitId| old.policy.get(id).is_some_and(|unit| unit.skipped.is_none());
     let free = |id: UnitId| old.policy.get(id).is_some_and(|unit| unit.skipped.is_some());
-    merge(old, plan(new), &up, &free, &allowed)
+    merge(old, &plan(new), &up, &free, &allowed)
 }
 
 /// `web changed, needs restart, pending: argv: x → y`.
@@ -256,6 +256,6 @@ fn the_rest_is_the_new_plans() {
     let mut new = plan("a");
     new.policy = PlanPolicy { stop_budget: Duration::from_secs(7), ..new.policy };
     new.fingerprint = "new".to_owned();
-    let merged = merge(&plan("a"), new, &|_| true, &|_| false, &Allowed::default()).unwrap();
+    let merged = merge(&plan("a"), &new, &|_| true, &|_| false, &Allowed::default()).unwrap();
     assert_eq!((merged.plan.policy.stop_budget.as_secs(), merged.plan.fingerprint.as_str()), (7, "new"));
 }
