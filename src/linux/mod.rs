@@ -23,6 +23,7 @@ pub mod run;
 mod rundir;
 mod serve;
 mod signals;
+mod slots;
 mod spawn;
 mod sys;
 mod tree;

@@ -41,6 +41,8 @@ pub enum Token {
     Helper(u32),
     /// A folder of the configuration has changed.
     Watch,
+    /// The adopted process of a unit (by its number) has ended.
+    Adopted(u32),
 }
 
 impl Token {
@@ -58,6 +60,7 @@ impl Token {
             Token::Probe(id) => (9, id),
             Token::Helper(id) => (10, id),
             Token::Watch => (11, 0),
+            Token::Adopted(id) => (12, id),
         };
         (kind << 32) | u64::from(id)
     }
@@ -77,6 +80,7 @@ impl Token {
             9 => Token::Probe(id),
             10 => Token::Helper(id),
             11 => Token::Watch,
+            12 => Token::Adopted(id),
             _ => return None,
         })
     }

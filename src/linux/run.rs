@@ -44,6 +44,8 @@ pub struct RunOptions {
     /// One command in the foreground (`run -- CMD`): it has the runner's standard streams and terminal, and every
     /// signal is passed on to it unchanged.
     pub foreground: bool,
+    /// Units outlive a runner that is killed, and the next one goes on with them.
+    pub keep_units: bool,
     /// For the jitter of back-off.
     pub seed: u64,
     /// The node's role, for those who ask.
@@ -124,7 +126,7 @@ impl Loop {
         {
             tracing::warn!("{why}; there is no control socket");
         }
-        Self { world, server, signals, foreground, reap_again: false }
+        Self { world, server, signals, foreground, reap_again: true }
     }
 
     /// Turns until the supervisor has said its last word.
@@ -168,6 +170,7 @@ impl Loop {
             Token::Probe(socket) => self.world.probe_ready(socket),
             Token::Helper(id) => self.world.helper_ready(id),
             Token::Watch => self.world.files_changed(),
+            Token::Adopted(unit) => self.world.adopted_ended(unit),
         }
     }
 

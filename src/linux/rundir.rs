@@ -3,8 +3,9 @@
 //! ```text
 //! lock          held while the runner lives; its pid inside
 //! control.sock  the control socket
-//! log/N         output pipe of unit N
-//! notify/N      notify socket of unit N
+//! slots         what the next runner is to know, see `slots.rs`
+//! log/N         output pipe of the unit in slot N
+//! notify/N      notify socket of the unit in slot N
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -47,7 +48,7 @@ impl RunDir {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&name)
             .map_err(|error| trouble(&name, &error))?;
-        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let mut lock = match lock_soon(file) {
             Ok(lock) => lock,
             Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Err(Missing::Taken(taken(path, file))),
             Err((_, errno)) => return Err(trouble(&name, &errno.desc())),
@@ -79,6 +80,11 @@ impl RunDir {
         self.path.join("notify").join(number.to_string())
     }
 
+    /// Where the slots lie.
+    pub fn slots(&self) -> PathBuf {
+        self.path.join("slots")
+    }
+
     /// Where the control socket lies.
     pub fn socket(&self) -> PathBuf {
         self.path.join("control.sock")
@@ -98,6 +104,30 @@ impl RunDir {
             }
         }
     }
+}
+
+/// The lock. A child of a runner that was killed holds it too, until its exec: a moment is given for that.
+fn lock_soon(mut file: File) -> Result<Flock<File>, (File, nix::errno::Errno)> {
+    for _ in 0..50 {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Err((again, nix::errno::Errno::EWOULDBLOCK)) if !holder_lives(&again) => {
+                file = again;
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+    Flock::lock(file, FlockArg::LockExclusiveNonblock)
+}
+
+/// Whether the runner that wrote its pid into the lock lives.
+fn holder_lives(file: &File) -> bool {
+    let mut bytes = [0; 16];
+    let count = std::os::unix::fs::FileExt::read_at(file, &mut bytes, 0).unwrap_or(0);
+    let text = String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()).into_owned();
+    text.trim().parse::<i32>().is_ok_and(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    })
 }
 
 fn taken(path: &Path, mut file: File) -> String {

@@ -39,6 +39,8 @@ pub struct Evidence {
     pub groups: Vec<i32>,
     /// The value of the mark.
     pub mark: String,
+    /// Its processes are not the runner's descendants.
+    pub adopted: bool,
 }
 
 /// One look at all descendants of the runner, helpers left out.
@@ -63,6 +65,9 @@ impl Scan {
             known.insert(process.pid, unit);
             owned.push((process, unit));
         }
+        if units.iter().any(|unit| unit.adopted) {
+            adopted(units, &known, &left_out, &mut owned);
+        }
         Self { owned }
     }
 
@@ -82,6 +87,40 @@ impl Scan {
     pub fn all(&self) -> impl Iterator<Item = i32> + '_ {
         self.owned.iter().map(|(process, _)| process.pid)
     }
+}
+
+/// Processes of adopted units: any process of the machine that evidence ties to one, and its descendants.
+fn adopted(
+    units: &[Evidence],
+    known: &BTreeMap<i32, Option<UnitId>>,
+    left_out: &BTreeSet<i32>,
+    owned: &mut Vec<(Process, Option<UnitId>)>,
+) {
+    let units: Vec<Evidence> = units.iter().filter(|unit| unit.adopted).cloned().collect();
+    let own = std::process::id() as i32;
+    let mut open: Vec<Process> = everybody()
+        .into_iter()
+        .filter(|it| it.pid != own && !known.contains_key(&it.pid) && !left_out.contains(&it.pid))
+        .collect();
+    let mut found: BTreeMap<i32, UnitId> = BTreeMap::new();
+    for process in &open {
+        if let Some(unit) = by_evidence(*process, &units) {
+            found.insert(process.pid, unit);
+        }
+    }
+    loop {
+        let before = found.len();
+        for process in &open {
+            if let Some(unit) = found.get(&process.parent).copied() {
+                found.entry(process.pid).or_insert(unit);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    open.retain(|process| found.contains_key(&process.pid));
+    owned.extend(open.into_iter().map(|process| (process, found.get(&process.pid).copied())));
 }
 
 fn by_evidence(process: Process, units: &[Evidence]) -> Option<UnitId> {
@@ -170,12 +209,7 @@ fn descendants(own: i32) -> Vec<Process> {
 
 /// The same from a walk over all of `/proc`, for kernels without children files.
 fn by_walking(own: i32) -> Vec<Process> {
-    let all: Vec<Process> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .take(PROCESSES_MAX)
-        .collect();
+    let all = everybody();
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![own];
     while !parents.is_empty() {
@@ -185,6 +219,15 @@ fn by_walking(own: i32) -> Vec<Process> {
         found.extend(next);
     }
     found
+}
+
+fn everybody() -> Vec<Process> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .take(PROCESSES_MAX)
+        .collect()
 }
 
 /// Children of all threads of a process; `None` if the kernel cannot tell.

@@ -9,6 +9,7 @@ use super::poller::Poller;
 use super::probe::Pushed;
 use super::spawn::Launch;
 use super::tree::Evidence;
+use super::world::Adopted;
 use super::world::signs::Sighting;
 use crate::plan::exec::Preflight;
 use crate::plan::policy::{Scope, UnitId};
@@ -38,6 +39,10 @@ pub struct Unit {
     pub mark: String,
     /// What it has said that explains itself.
     pub signs: Vec<Sighting>,
+    /// Its slot, which also names its pipe and its notify socket.
+    pub place: u32,
+    /// Its process is an earlier runner's child.
+    pub adopted: Option<Adopted>,
 }
 
 /// A process of a unit, from fork to the report of its end.
@@ -100,6 +105,8 @@ impl Unit {
             ready_fd: None,
             mark,
             signs: Vec::new(),
+            place: 0,
+            adopted: None,
         }
     }
 
@@ -137,7 +144,12 @@ impl Unit {
 
     /// By what its processes are known.
     pub fn evidence(&self, unit: UnitId) -> Evidence {
-        Evidence { unit, groups: self.groups.clone(), mark: self.mark.clone() }
+        Evidence {
+            unit,
+            groups: self.groups.clone(),
+            mark: self.mark.clone(),
+            adopted: self.adopted.is_some(),
+        }
     }
 }
 

@@ -117,6 +117,7 @@ impl Report {
 
     fn event(&self, event: &Event) -> (&'static str, String, String) {
         let (unit, what) = match event {
+            Event::PlanResumed(plan, _) => (None, format!("plan of {} units, resumed", plan.units.len())),
             Event::PlanLoaded(plan) => (None, format!("plan of {} units", plan.units.len())),
             Event::PlanChanged(change) => {
                 (None, format!("another plan of {} units", change.plan.units.len()))

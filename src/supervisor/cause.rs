@@ -172,6 +172,8 @@ pub enum Cause {
     Succeeded,
     /// A group follows its members.
     Members,
+    /// What an earlier runner knew, in its words.
+    Remembered(String),
 }
 
 impl fmt::Display for Cause {
@@ -202,6 +204,7 @@ impl fmt::Display for Cause {
             Cause::Unanswered(found) => write!(f, "unreachable: {found}"),
             Cause::Recovered => write!(f, "health probe passes again"),
             Cause::Succeeded => write!(f, "succeeded"),
+            Cause::Remembered(words) => write!(f, "{words}"),
             Cause::Members => write!(f, "its members are"),
         }
     }

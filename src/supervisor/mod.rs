@@ -97,6 +97,7 @@ mod graph;
 mod groups;
 mod invariant;
 mod jobs;
+mod memory;
 mod moves;
 mod probes;
 mod random;
@@ -117,6 +118,7 @@ pub use event::{
     Request, Verdict,
 };
 pub use invariant::{Rule, Violation};
+pub use memory::Memory;
 pub use random::Random;
 pub use table::markdown as state_table;
 

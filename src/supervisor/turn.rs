@@ -29,6 +29,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Drops what was to be said to a unit.
+    pub(super) fn forget(&mut self, unit: UnitId) {
+        self.messages.retain(|(to, _)| *to != unit);
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.looks.is_empty()
@@ -54,6 +59,7 @@ impl Turn<'_> {
     fn event(&mut self, event: Event) {
         match event {
             Event::PlanLoaded(plan) => self.load(plan),
+            Event::PlanResumed(plan, memories) => self.resume(plan, memories),
             Event::PlanChanged(change) => self.change_plan(change),
             Event::Request(job, request) => self.request(job, request),
             Event::Prepared { unit, generation, result } => {
@@ -84,7 +90,7 @@ impl Turn<'_> {
     }
 
     /// The first plan. A later one comes as a change of it.
-    fn load(&mut self, plan: PlanPolicy) {
+    pub(super) fn load(&mut self, plan: PlanPolicy) {
         if self.machine.loaded {
             return;
         }

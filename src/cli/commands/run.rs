@@ -55,6 +55,7 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
         role: plan.role.clone(),
         profile: plan.profile.as_ref().map(|(name, _)| name.clone()),
         plan_view: view::json(&plan, &resolved.sources),
+        keep_units: setting("on_runner_death") != Some("kill"),
         planner: Some(planner(context, args, &resolved)),
         watch,
         ..basics(context)

@@ -37,6 +37,8 @@ use lines::Lines;
 
 /// Bytes read from one unit in one turn, so that a chatty one does not starve the others.
 const READ_A_TURN: usize = 256 * 1024;
+/// What stands in the output where a runner took over from one that was killed.
+const SEAM: &str = "[tenon: the runner was started again; the last it had read may be missing here]";
 /// Size asked for a unit's pipe. Less is fine.
 const PIPE_SIZE: i32 = 1024 * 1024;
 
@@ -144,6 +146,32 @@ impl UnitLog {
         let writer = open(true)?;
         fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty()))?;
         Ok((reader, writer))
+    }
+
+    /// An earlier runner's pipe is read on, if it is still there. `seam`: a read of that runner may have been lost.
+    pub fn go_on(
+        &mut self,
+        seam: bool,
+        now: Duration,
+        console: &mut Console,
+        poller: &Poller,
+    ) -> Option<String> {
+        let path = self.fifo.clone()?;
+        let opened =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path);
+        let reader = match opened {
+            Ok(file) => OwnedFd::from(file),
+            Err(error) => return Some(format!("cannot read its output at `{}`: {error}", path.display())),
+        };
+        if let Err(errno) = poller.add(&reader, Token::Log(self.number), Interest::Read) {
+            return Some(format!("cannot watch its output: {}", errno.desc()));
+        }
+        self.reader = Some(reader);
+        if seam {
+            let mut read = Read::default();
+            self.deliver(vec![(SEAM.as_bytes().to_vec(), End::Newline)], now, console, &mut read);
+        }
+        None
     }
 
     /// Other signatures are looked for from now on.

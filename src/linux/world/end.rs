@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The process of a unit's phase has ended. What it said before is heard first.
-    fn ended(&mut self, id: UnitId, status: ExitStatus) {
+    pub(super) fn ended(&mut self, id: UnitId, status: ExitStatus) {
         self.launch_ready(id.0);
         self.notify_ready(id.0);
         self.ready_fd_ready(id.0);
@@ -81,7 +81,8 @@ impl World {
         if unit.generation != generation {
             return;
         }
-        let main = unit.current.as_ref().map(|current| current.pid);
+        let lost = unit.adopted.as_ref().is_some_and(|adopted| !adopted.is_there());
+        let main = unit.current.as_ref().map(|current| current.pid).filter(|_| !lost);
         if let Some(pid) = main {
             // Not reaped yet, so the number is still its own.
             let _ = sys::kill(pid, signal);
@@ -132,13 +133,15 @@ impl World {
         if waiting.is_empty() {
             return;
         }
-        let strangers = tree::has_strangers(|pid| {
-            self.helpers.owns(pid)
-                || self
-                    .units
-                    .iter()
-                    .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
-        });
+        let adopted = self.units.iter().any(|unit| unit.adopted.is_some());
+        let strangers = adopted
+            || tree::has_strangers(|pid| {
+                self.helpers.owns(pid)
+                    || self
+                        .units
+                        .iter()
+                        .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
+            });
         let all = self.evidence();
         let scan = strangers.then(|| Scan::look(&all, |pid| self.helpers.owns(pid)));
         for number in waiting {

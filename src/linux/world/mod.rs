@@ -3,6 +3,7 @@
 //! Events wait in `inbox`; [`World::pump`] gives them to the supervisor one by one and executes what comes back, so
 //! nothing acts inside the reaction to something else.
 
+mod adopt;
 mod asked;
 mod end;
 mod hear;
@@ -11,6 +12,7 @@ pub mod signs;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -23,6 +25,7 @@ use super::probe::{Asked, Asker, Probes, Tools};
 use super::run::RunOptions;
 use super::rundir::RunDir;
 use super::serve::News;
+use super::slots::{Before, Slots};
 use super::tree::Evidence;
 use super::unit::Unit;
 use super::upward::{Messages, Upward};
@@ -50,7 +53,9 @@ struct ProbeJob {
     findings: Vec<ProbeFinding>,
 }
 
+pub use adopt::Adopted;
 pub use reload::{Planner, Replanned};
+use start::uses_notify;
 
 /// What a runner works with.
 pub struct Hands {
@@ -73,6 +78,10 @@ pub struct World {
     /// Changes of the configuration that do not count yet.
     pending: Vec<PlanChange>,
     watch: Watch,
+    /// What outlives this runner.
+    slots: Option<Rc<Slots>>,
+    /// Processes of units that are not in the configuration any more.
+    evicted: Vec<adopt::Evicted>,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) console: Console,
@@ -117,10 +126,17 @@ impl World {
     /// Nothing has been started yet.
     pub fn new(plan: Plan, options: RunOptions, hands: Hands) -> Self {
         let Hands { poller, console, run_dir, messages } = hands;
-        let mark = format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros());
-        let mut units = Vec::new();
+        let (slots, before) = open_slots(run_dir.as_ref(), options.foreground);
+        let mark = before.as_ref().map_or_else(
+            || format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros()),
+            |before| before.mark.clone(),
+        );
+        let clock = before.as_ref().map_or_else(Clock::new, |before| Clock::since(before.clock));
+        let mut units: Vec<Unit> = Vec::new();
+        let places = places(&plan, before.as_ref());
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
-            units.push(new_unit(&policy.name, number as u32, exec, run_dir.as_ref(), &mark));
+            let place = places.get(number).copied().unwrap_or(number as u32);
+            units.push(new_unit((&policy.name, number as u32, place), exec, run_dir.as_ref(), &mark));
         }
         let events_dir =
             options.state_dir.clone().or_else(|| run_dir.as_ref().map(|dir| dir.path().to_owned()));
@@ -129,12 +145,14 @@ impl World {
         let upward = Upward::new(options.ready);
         let order = (0..plan.policy.units.len()).map(|at| UnitId(at as u32)).collect();
         let watch = Watch::new(&options.watch, &poller);
-        Self {
+        let mut world = Self {
             next: reload::Next::new(),
+            slots,
+            evicted: Vec::new(),
             order,
             pending: Vec::new(),
             watch,
-            clock: Clock::new(),
+            clock,
             poller,
             console,
             supervisor,
@@ -164,7 +182,14 @@ impl World {
             never_ran: false,
             said_missing: BTreeSet::new(),
             said: BTreeMap::new(),
+        };
+        if let Some(before) = before {
+            world.adopt(before);
         }
+        if let Some(slots) = &world.slots {
+            slots.begin(&world.mark, world.clock.start());
+        }
+        world
     }
 
     /// Where the control socket lies: as asked, else in the run directory.
@@ -183,7 +208,12 @@ impl World {
         for _ in 0..EVENTS_A_PUMP {
             let Some(event) = self.inbox.pop_front() else { return };
             let mut actions = Vec::new();
+            let wide = matches!(event, Event::Request(..) | Event::PlanChanged(_) | Event::PlanResumed(..));
             self.supervisor.step(self.clock.now(), event, &mut actions);
+            // Before anything is done: whoever goes on from here is to know what for.
+            if wide {
+                self.remember_all();
+            }
             for action in actions {
                 self.execute(action);
             }
@@ -224,6 +254,7 @@ impl World {
 
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
+        self.remember(unit);
         let words = in_words(&after);
         // A step that changes nothing people see (the pid, a counter) is an event, not a message.
         let news = self.said.get(&unit) != Some(&words);
@@ -268,6 +299,7 @@ impl World {
             self.answered(answer);
         }
         self.expire_steps(now);
+        self.expire_adopted(now);
         if self.watch.is_due(now) {
             self.reload_by_itself("its files have changed");
         }
@@ -304,6 +336,7 @@ impl World {
             self.helpers.deadline(),
             self.probes.deadline(),
             self.watch.deadline(),
+            self.adopted_deadline(),
         ];
         own.into_iter().flatten().chain(steps).min()
     }
@@ -352,6 +385,9 @@ impl World {
             if let Some(socket) = unit.notify.take() {
                 socket.close(&self.poller);
             }
+        }
+        if let Some(slots) = &self.slots {
+            slots.forget_all();
         }
         if let Some(dir) = &self.run_dir {
             dir.clean();
@@ -407,12 +443,40 @@ fn in_words(unit: &UnitSnapshot) -> String {
     format!("{}: {}{more}", unit.unit, unit.state.word())
 }
 
-/// The shell's side of a unit that has not been started.
-fn new_unit(name: &str, number: u32, exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
-    let fifo = run_dir.map(|dir| dir.fifo(number));
+/// The slots of the run directory, and what is left in them.
+fn open_slots(run_dir: Option<&RunDir>, foreground: bool) -> (Option<Rc<Slots>>, Option<Before>) {
+    let Some(dir) = run_dir.filter(|_| !foreground) else { return (None, None) };
+    match Slots::open(&dir.slots()) {
+        Ok((slots, before)) => (Some(Rc::new(slots)), before),
+        Err(why) => {
+            tracing::warn!("{why}; a runner that is killed and started again would not know its units");
+            (None, None)
+        }
+    }
+}
+
+/// The slot of each unit: the one it had, or one that nobody has.
+fn places(plan: &Plan, before: Option<&Before>) -> Vec<u32> {
+    let left = before.map(|before| before.units.as_slice()).unwrap_or_default();
+    let mut taken: BTreeSet<u32> = left.iter().map(|left| left.place).collect();
+    let units = plan.policy.units.iter();
+    units
+        .map(|unit| {
+            let old = left.iter().find(|left| *left.name == *unit.name).map(|left| left.place);
+            let place = old.unwrap_or_else(|| (0..).find(|place| !taken.contains(place)).unwrap_or(u32::MAX));
+            taken.insert(place);
+            place
+        })
+        .collect()
+}
+
+/// The shell's side of a unit (its name, number and slot) that has not been started.
+fn new_unit(who: (&str, u32, u32), exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
+    let (name, number, place) = who;
+    let fifo = run_dir.map(|dir| dir.fifo(place));
     let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec))
         .looking_for(Signatures::new(&exec.signatures));
-    Unit::new(log, format!("{name}/{mark}"))
+    Unit { place, ..Unit::new(log, format!("{name}/{mark}")) }
 }
 
 /// The regular expressions that wait for a line of this unit.

@@ -131,6 +131,7 @@ impl World {
         let Merged { plan, next, restart, order, changes: _ } = merged;
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let known = self.plan.policy.units.get(number).is_some_and(|known| known.name == policy.name);
+            let free = self.free_place();
             match self.units.get_mut(number) {
                 Some(unit) if known => {
                     unit.log.redirect(&exec.log, patterns(exec));
@@ -140,8 +141,12 @@ impl World {
                     }
                 }
                 place => {
-                    let fresh =
-                        new_unit(&policy.name, number as u32, exec, self.run_dir.as_ref(), &self.mark);
+                    let slot = match place {
+                        Some(ref unit) => unit.place,
+                        None => free,
+                    };
+                    let who = (&*policy.name, number as u32, slot);
+                    let fresh = new_unit(who, exec, self.run_dir.as_ref(), &self.mark);
                     self.console.align_to(&policy.name);
                     match place {
                         Some(unit) => {
@@ -223,8 +228,14 @@ impl World {
                 let (read, write) = Helpers::output_pipe().map_err(|errno| words(&errno.desc()))?;
                 let stdio = Stdio::helper(write).map_err(|error| words(&error))?;
                 let extra_env = [("MAINPID".to_owned(), main.pid.to_string())];
-                let what =
-                    What { argv, extra_env: &extra_env, session: Session::Own, stdio, nofile: self.nofile };
+                let what = What {
+                    argv,
+                    extra_env: &extra_env,
+                    session: Session::Own,
+                    stdio,
+                    birth: None,
+                    nofile: self.nofile,
+                };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 let deadline = self.clock.now() + RELOAD_TIMEOUT;
                 self.helpers.run(context, read, Purpose::Reload(ticket.0), deadline, &self.poller)?;

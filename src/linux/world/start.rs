@@ -124,7 +124,14 @@ impl World {
                 let exec = self.plan.exec.get(id.0 as usize).ok_or("no such unit")?;
                 let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
                 let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-                let what = What { argv, extra_env: &[], session: Session::Own, stdio, nofile: self.nofile };
+                let what = What {
+                    argv,
+                    extra_env: &[],
+                    session: Session::Own,
+                    stdio,
+                    birth: None,
+                    nofile: self.nofile,
+                };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 self.helpers.run(context, read, Purpose::Preflight(id), now + HELP_TIMEOUT, &self.poller)
             }
@@ -193,8 +200,9 @@ impl World {
         let (stdio, ready) = self.stdio(id, phase, foreground)?;
         let extra_env = self.extra_env(id, phase)?;
         let Some(exec) = self.plan.exec.get(number) else { return Err(setup("no such unit")) };
+        let birth = self.birth(id, generation, phase);
         let session = if foreground { foreground_session() } else { Session::Own };
-        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, nofile: self.nofile };
+        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, birth, nofile: self.nofile };
         let launch = spawn::launch(spawn::prepare(exec, what)?)?;
         let pid = launch.pid;
         let watched = self.poller.add(&launch.reports, Token::Launch(id.0), Interest::Read);
@@ -259,7 +267,7 @@ impl World {
         Ok(extra)
     }
 
-    fn notify_address(&mut self, id: UnitId) -> Result<String, Failure> {
+    pub(super) fn notify_address(&mut self, id: UnitId) -> Result<String, Failure> {
         let number = id.0 as usize;
         let (Some(exec), Some(unit)) = (self.plan.exec.get(number), self.units.get_mut(number)) else {
             return Err(setup("no such unit"));
@@ -267,7 +275,7 @@ impl World {
         if unit.notify.is_none() {
             let owner =
                 exec.identity.user.as_deref().map(identity::owner).transpose().map_err(|why| setup(&why))?;
-            let path = self.run_dir.as_ref().map(|dir| dir.notify(id.0));
+            let path = self.run_dir.as_ref().map(|dir| dir.notify(unit.place));
             if path.is_none() && !std::mem::replace(&mut self.said_abstract, true) {
                 tracing::warn!(
                     "without a run directory, notify sockets lie in the abstract namespace: whoever shares this \
@@ -335,7 +343,7 @@ fn setup(message: &str) -> Failure {
     Failure { stage: FailureStage::Setup, message: message.to_owned() }
 }
 
-fn uses_notify(exec: &UnitExec) -> bool {
+pub(super) fn uses_notify(exec: &UnitExec) -> bool {
     exec.ready.probes.iter().chain(&exec.health.probes).any(|probe| matches!(probe, Probe::Notify))
 }
 

@@ -101,7 +101,7 @@ impl Oracle {
     /// Takes in what the machine is told.
     pub(super) fn hear(&mut self, event: &Event, actions: &[Action]) {
         match event {
-            Event::PlanLoaded(_) => {
+            Event::PlanLoaded(_) | Event::PlanResumed(..) => {
                 for unit in self.ids() {
                     let wanted = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
                     self.get_mut(unit).wanted = wanted;
