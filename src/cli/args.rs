@@ -98,6 +98,10 @@ pub enum Verb {
     /// If anything is wrong with the files, nothing changes. What needs a new process is applied with
     /// `--apply-restarts`, or at the unit's next start; `tenon status` shows what is pending.
     Reload(ReloadArgs),
+    /// Replace the runner by another binary, without its units noticing.
+    ///
+    /// The new binary first reads the configuration and a copy of the runner's state; if it cannot, the old one stays.
+    Reexec(ReexecArgs),
     /// Send a signal to a unit; what is wanted of it does not change.
     Kill(KillArgs),
     /// Show what units have written.
@@ -271,6 +275,14 @@ pub struct ReloadArgs {
     /// Apply what ends or restarts this unit although it holds data; may be given many times.
     #[arg(long, value_name = "UNIT", conflicts_with = "units")]
     pub allow_destructive: Vec<String>,
+}
+
+/// `reexec`.
+#[derive(Debug, Clone, Args)]
+pub struct ReexecArgs {
+    /// The binary (default: the one that runs, as it lies there now).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub binary: Option<PathBuf>,
 }
 
 /// `kill`.

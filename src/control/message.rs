@@ -108,6 +108,11 @@ pub enum JobRequest {
         /// To whom.
         scope: KillScope,
     },
+    /// Go on with another binary, in the same process.
+    Reexec {
+        /// Its path; left out: this one's, as it lies there now.
+        binary: Option<String>,
+    },
     /// Have a unit read its own configuration again, as its `[reload]` says.
     ReloadUnit {
         /// Which.
@@ -280,6 +285,15 @@ pub struct ReloadCall {
     /// Units whose data may be lost.
     #[serde(default)]
     pub allow_destructive: Option<Vec<String>>,
+}
+
+/// Parameters of `Reexec`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReexecCall {
+    /// The path of the binary; left out: the one that runs, as it lies there now.
+    #[serde(default)]
+    pub binary: Option<String>,
 }
 
 /// What `Reload` answers.

@@ -2,9 +2,9 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReloadCall, ReloadReply, Reply, RunnerInfo,
-    SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall,
-    WaitReply, WhyReply,
+    LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReexecCall, ReloadCall, ReloadReply, Reply,
+    RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall,
+    UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -194,6 +194,10 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Probe { unit }, runner)
         }
         "Reload" => runner.reload(&parameters(call)?).map(|reply| Answer::Reply(Reply::of(&reply))),
+        "Reexec" => {
+            let ReexecCall { binary } = parameters(call)?;
+            begin(JobRequest::Reexec { binary }, runner)
+        }
         "ReloadUnit" => {
             let UnitCall { unit } = parameters(call)?;
             let unit = one_unit(&unit, runner)?.unit;

@@ -12,7 +12,7 @@ use super::upward::Messages;
 use super::world::{Hands, World};
 use crate::plan::Plan;
 
-pub use super::world::{Planner, Replanned};
+pub use super::world::{CHECK_ONLY, Planner, Replanned, check_state};
 
 pub use super::log::{Colour, Style};
 pub use super::upward::ReadyWhen;
@@ -140,6 +140,7 @@ impl Loop {
                 // As a shell would say it.
                 return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }
+            self.world.reexec_if_due();
             let awake = self.world.has_work() || self.reap_again;
             if let Err(errno) = self.world.poller.wait(awake, &mut ready) {
                 self.world.console.last_words(&format!("cannot wait for events: {}", errno.desc()));

@@ -43,6 +43,8 @@ pub struct Unit {
     pub place: u32,
     /// Its process is an earlier runner's child.
     pub adopted: Option<Adopted>,
+    /// What there is of it may be no descendant of this runner.
+    pub foreign: bool,
 }
 
 /// A process of a unit, from fork to the report of its end.
@@ -107,6 +109,7 @@ impl Unit {
             signs: Vec::new(),
             place: 0,
             adopted: None,
+            foreign: false,
         }
     }
 
@@ -144,12 +147,7 @@ impl Unit {
 
     /// By what its processes are known.
     pub fn evidence(&self, unit: UnitId) -> Evidence {
-        Evidence {
-            unit,
-            groups: self.groups.clone(),
-            mark: self.mark.clone(),
-            adopted: self.adopted.is_some(),
-        }
+        Evidence { unit, groups: self.groups.clone(), mark: self.mark.clone(), adopted: self.foreign }
     }
 }
 

@@ -20,6 +20,7 @@ const VERBS: &[&str] = &[
     "stop",
     "restart",
     "reload",
+    "reexec",
     "kill",
     "logs",
     "events",

@@ -6,7 +6,9 @@ use crate::cli::here;
 use crate::cli::pipeline::{Context, Planned, Resolved, Sees, build, once};
 use crate::config::tree::Node;
 use crate::diagnostic::{has_errors, human};
-use crate::linux::run::{Planner, ReadyWhen, Replanned, RunOptions, Style, run as supervise};
+use crate::linux::run::{
+    CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
+};
 use crate::plan::exec::{Log, UnitExec};
 use crate::plan::policy::{
     Kind as UnitKind, OnLimit, PlanPolicy, Ready, Restart, RestartPolicy, Stop, UnitPolicy,
@@ -29,6 +31,11 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
         }
         ad_hoc(context, args)
     };
+    if let Some(state) = std::env::var_os(CHECK_ONLY) {
+        return check_state(std::path::Path::new(&state))
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|why| CliError::new(Kind::Failed, why));
+    }
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
 }

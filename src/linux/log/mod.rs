@@ -168,10 +168,15 @@ impl UnitLog {
         }
         self.reader = Some(reader);
         if seam {
-            let mut read = Read::default();
-            self.deliver(vec![(SEAM.as_bytes().to_vec(), End::Newline)], now, console, &mut read);
+            self.mark_seam(now, console);
         }
         None
+    }
+
+    /// Something that was written may be missing here.
+    pub fn mark_seam(&mut self, now: Duration, console: &mut Console) {
+        let mut read = Read::default();
+        self.deliver(vec![(SEAM.as_bytes().to_vec(), End::Newline)], now, console, &mut read);
     }
 
     /// Other signatures are looked for from now on.

@@ -13,6 +13,7 @@ use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{clock, sys};
 use crate::plan::policy::UnitId;
+use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
 
 /// Where there are no pidfds, so often it is looked whether an adopted process still is.
@@ -42,6 +43,19 @@ pub struct Evicted {
     kill_at: Time,
 }
 
+/// Whether a unit in this state has a process, or left-overs of one. (The slot goes on naming the last one.)
+const fn has_process(state: State) -> bool {
+    match state {
+        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
+        State::Inactive
+        | State::Waiting
+        | State::Backoff
+        | State::Finished
+        | State::Failed
+        | State::Skipped => false,
+    }
+}
+
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
     pub(super) fn adopt(&mut self, before: Before) {
@@ -55,6 +69,9 @@ impl World {
                 memories.push(None);
                 continue;
             };
+            if !has_process(memory.state) {
+                memory.process = None;
+            }
             if let Some((phase, pid)) = memory.process {
                 match still_there(pid, start_time) {
                     Some(_) if !self.options.keep_units => {
@@ -66,7 +83,13 @@ impl World {
                         adopted += 1;
                         self.take_in(id, &memory, (phase, pid), (!child).then_some(start_time));
                     }
-                    None => ended.push((id, memory.generation, phase)),
+                    None => {
+                        // What it wrote last is gone with it.
+                        if let Some(unit) = self.units.get_mut(number) {
+                            unit.log.mark_seam(clock::wall(), &mut self.console);
+                        }
+                        ended.push((id, memory.generation, phase));
+                    }
                 }
             }
             if let Some(unit) = self.units.get_mut(number) {
@@ -108,6 +131,7 @@ impl World {
         });
         unit.groups.push(pid);
         if let Some(start) = stranger {
+            unit.foreign = true;
             let pidfd = sys::pidfd_open(pid).ok();
             let watched = pidfd
                 .as_ref()

@@ -99,6 +99,11 @@ impl Runner for World {
                 };
                 Request::Kill { unit: self.id(&unit)?, signal, scope }
             }
+            JobRequest::Reexec { binary } => {
+                self.next_ticket += 1;
+                self.begin_reexec(ticket, binary);
+                return Ok(ticket);
+            }
             JobRequest::ReloadUnit { unit } => {
                 let unit = self.id(&unit)?;
                 self.next_ticket += 1;

@@ -63,6 +63,7 @@ impl World {
     pub(super) fn helped(&mut self, finished: &Finished) {
         match finished.purpose {
             Purpose::Preflight(unit) => self.condition_answered(unit, finished),
+            Purpose::Reexec(ticket) => self.binary_checked(Ticket(ticket), finished),
             Purpose::Reload(ticket) => self.unit_reloaded(Ticket(ticket), finished),
             Purpose::Probe { .. } => {
                 let mut tools =
@@ -133,7 +134,7 @@ impl World {
         if waiting.is_empty() {
             return;
         }
-        let adopted = self.units.iter().any(|unit| unit.adopted.is_some());
+        let adopted = self.units.iter().any(|unit| unit.foreign);
         let strangers = adopted
             || tree::has_strangers(|pid| {
                 self.helpers.owns(pid)
@@ -158,6 +159,7 @@ impl World {
             }
             unit.awaiting = None;
             unit.groups.clear();
+            unit.foreign = false;
             self.inbox.push_back(Event::TreeEmpty { unit: UnitId(number as u32), generation });
         }
     }

@@ -7,11 +7,13 @@ mod adopt;
 mod asked;
 mod end;
 mod hear;
+mod reexec;
 mod reload;
 pub mod signs;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -54,6 +56,7 @@ struct ProbeJob {
 }
 
 pub use adopt::Adopted;
+pub use reexec::{CHECK_ONLY, check_state};
 pub use reload::{Planner, Replanned};
 use start::uses_notify;
 
@@ -80,6 +83,10 @@ pub struct World {
     watch: Watch,
     /// What outlives this runner.
     slots: Option<Rc<Slots>>,
+    /// The binary that is to take this one's place.
+    successor: Option<PathBuf>,
+    /// The one that is being asked whether it could.
+    asked_binary: Option<PathBuf>,
     /// Processes of units that are not in the configuration any more.
     evicted: Vec<adopt::Evicted>,
     pub(super) clock: Clock,
@@ -148,6 +155,8 @@ impl World {
         let mut world = Self {
             next: reload::Next::new(),
             slots,
+            successor: None,
+            asked_binary: None,
             evicted: Vec::new(),
             order,
             pending: Vec::new(),
