@@ -18,6 +18,8 @@ use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
 
 /// Where there are no pidfds, so often it is looked whether an adopted process still is.
 const LOOK: Duration = Duration::from_secs(1);
+/// Where somebody waits for the end of processes that are no descendants, so often it is looked for.
+const LOOK_FOR_END: Duration = Duration::from_millis(100);
 /// Between TERM and KILL for what is of no unit any more.
 const EVICTION: Duration = Duration::from_secs(10);
 
@@ -187,6 +189,8 @@ impl World {
                 self.adopted_ended(number as u32);
             }
         }
+        // Nobody tells of the end of left-overs that are no descendants.
+        self.look_at_trees |= self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
         self.evicted.retain(|evicted| {
             if evicted.kill_at > now {
                 return true;
@@ -203,7 +207,9 @@ impl World {
     pub(super) fn adopted_deadline(&self) -> Option<Time> {
         let blind = self.units.iter().filter_map(|unit| unit.adopted.as_ref());
         let look = blind.into_iter().any(|adopted| adopted.pidfd.is_none()).then(|| self.now() + LOOK);
-        self.evicted.iter().map(|evicted| evicted.kill_at).chain(look).min()
+        let awaited = self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
+        let soon = awaited.then(|| self.now() + LOOK_FOR_END);
+        self.evicted.iter().map(|evicted| evicted.kill_at).chain(look).chain(soon).min()
     }
 
     /// What a new child writes of itself before anything else.
