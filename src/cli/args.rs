@@ -118,7 +118,9 @@ pub enum Verb {
     Shutdown(ShutdownArgs),
     /// Show what is known of this machine.
     Facts(FactsArgs),
-    /// Show what differs between the files as they are now and what runs (exit status: 0 the same, 1 different).
+    /// Show what differs between the files as they are now and what runs.
+    ///
+    /// Exit status: 0 the same, 1 different.
     Diff(DiffArgs),
     /// Look at the profiles, compare and change them.
     #[command(subcommand)]
@@ -313,8 +315,8 @@ pub enum KillWhom {
 /// `logs`.
 #[derive(Debug, Clone, Args)]
 pub struct LogsArgs {
-    /// Names, globs or `label:NAME`.
-    #[arg(value_name = "UNIT", required = true)]
+    /// Names, globs or `label:NAME`; left out: all.
+    #[arg(value_name = "UNIT")]
     pub units: Vec<String>,
     /// Go on with every new line, until interrupted.
     #[arg(long, short)]

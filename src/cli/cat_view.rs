@@ -26,16 +26,20 @@ fn value(node: &Node, depth: usize) -> Value {
         Item::Bool(flag) => json!(flag),
         Item::Array(items) => items.iter().map(|item| value(item, depth)).collect(),
         Item::Table(table) => {
-            let member = |(key, _, node): (&str, _, &Node)| (key.to_owned(), shown(key, node, depth));
+            let declared = table.get("type").and_then(Node::as_str) == Some("secret");
+            let member = |(key, _, node): (&str, _, &Node)| {
+                let secret = is_secret_name(key) || declared && key == "default";
+                (key.to_owned(), shown(secret, node, depth))
+            };
             table.iter().map(member).collect::<Map<String, Value>>().into()
         }
     }
 }
 
-/// What a name says is a secret is masked, unless the text only says where to get it.
-fn shown(key: &str, node: &Node, depth: usize) -> Value {
+/// A secret is masked, unless the text only says where to get it.
+fn shown(secret: bool, node: &Node, depth: usize) -> Value {
     let literal = node.as_str().is_some_and(|text| !text.contains("{{"));
-    if literal && is_secret_name(key) { json!("***") } else { value(node, depth) }
+    if literal && secret { json!("***") } else { value(node, depth) }
 }
 
 fn collect(table: &Table, path: &str, sources: &SourceMap, origins: &mut Map<String, Value>, depth: usize) {
@@ -84,19 +88,26 @@ mod tests {
             ("API_TOKEN", node(Item::Str("hush".to_owned()), 6)),
             ("B_TOKEN", node(Item::Str("{{ env.B }}".to_owned()), 7)),
         ]);
+        let pw = table(vec![
+            ("type", node(Item::Str("secret".to_owned()), 10)),
+            ("default", node(Item::Str("hush".to_owned()), 11)),
+        ]);
         let stop = node(table(vec![("timeout", timeout)]), 8);
-        let tree = node(table(vec![("stop", stop), ("env", node(env, 5))]), 1);
+        let tree = node(table(vec![("stop", stop), ("env", node(env, 5)), ("pw", node(pw, 9))]), 1);
         assert_eq!(
             json(&tree, &sources),
             json!({
                 "value": {
                     "stop": { "timeout": "22s" },
                     "env": { "API_TOKEN": "***", "B_TOKEN": "{{ env.B }}" },
+                    "pw": { "type": "secret", "default": "***" },
                 },
                 "origins": {
                     "stop.timeout": { "place": "units/web.toml:9", "replaces": ["units/web.toml:4"] },
                     "env.API_TOKEN": { "place": "units/web.toml:6", "replaces": [] },
                     "env.B_TOKEN": { "place": "units/web.toml:7", "replaces": [] },
+                    "pw.type": { "place": "units/web.toml:10", "replaces": [] },
+                    "pw.default": { "place": "units/web.toml:11", "replaces": [] },
                 },
             })
         );

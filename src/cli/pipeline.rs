@@ -13,7 +13,7 @@ use super::here;
 use super::output::Output;
 use super::profiles;
 use crate::config::tree::Node;
-use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json};
+use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json, without_follow_ups};
 use crate::facts::Facts;
 use crate::facts::read::Here;
 use crate::load::{self, FileSet};
@@ -231,6 +231,7 @@ pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
     };
     let (plan, more) = plan::build(&resolved.graph, &inputs);
     let mut diagnostics = resolved.diagnostics.clone();
+    let more = without_follow_ups(&diagnostics, more);
     diagnostics.extend(more);
     (Planned { resolved, plan }, diagnostics)
 }

@@ -44,7 +44,9 @@ impl Patch {
         let value = typed(&self.value, is_text);
         insert(document.as_item_mut(), &self.path, value, 0)
             .map_err(|part| format!("`{part}` is not a table"))?;
-        Ok(document.to_string())
+        // The printer knows one kind of line end; a file from elsewhere keeps its own.
+        let changed = document.to_string();
+        Ok(if text.contains("\r\n") { changed.replace('\n', "\r\n") } else { changed })
     }
 }
 

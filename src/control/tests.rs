@@ -99,8 +99,10 @@ impl Runner for Fake {
             unit: unit.unit.clone(),
             state: unit.state,
             detail: unit.detail.clone(),
+            degraded: unit.degraded.clone(),
             cause: unit.cause.clone(),
             since: unit.since,
+            retry_at: unit.retry_at,
         }]
     }
     fn events(&self) -> Vec<EventRecord> {

@@ -20,6 +20,8 @@ pub use human::{human, summary};
 pub use json::json;
 pub use source::{FileId, SourceMap, Span};
 
+use std::collections::HashSet;
+
 /// How bad it is. Only [`Level::Error`] stops anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -136,6 +138,11 @@ impl Diagnostic {
         self
     }
 
+    /// Where it is: its first primary label.
+    fn place(&self) -> Option<Span> {
+        self.labels.iter().find(|label| label.primary).map(|label| label.span)
+    }
+
     /// Whether it stops things.
     pub fn is_error(&self) -> bool {
         self.level == Level::Error
@@ -145,6 +152,29 @@ impl Diagnostic {
 /// Whether any of them stops things.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
+}
+
+/// What a later stage says, without what only follows from an error of an earlier stage: it finds the same place broken
+/// again, stumbles over a file that could not be read to its end, or misses in a file what stands there under a wrong
+/// name.
+pub fn without_follow_ups(earlier: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let errors = || earlier.iter().filter(|one| one.is_error());
+    let places: Vec<Span> = errors().filter_map(Diagnostic::place).collect();
+    let touched: HashSet<FileId> =
+        errors().flat_map(|one| &one.labels).map(|label| label.span.file).collect();
+    let unread: HashSet<FileId> = errors()
+        .filter(|one| one.code == Code::Syntax)
+        .filter_map(Diagnostic::place)
+        .map(|span| span.file)
+        .collect();
+    let follows = |diagnostic: &Diagnostic| {
+        diagnostic.place().is_some_and(|span| {
+            unread.contains(&span.file)
+                || (diagnostic.code == Code::MissingKey && touched.contains(&span.file))
+                || places.iter().any(|place| place.overlaps(span))
+        })
+    };
+    later.into_iter().filter(|diagnostic| !diagnostic.is_error() || !follows(diagnostic)).collect()
 }
 
 /// By file and place, those without a place first; what is said twice is said once.

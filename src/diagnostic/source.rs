@@ -24,6 +24,12 @@ impl Span {
         Self { file, start: range.start as u32, end: range.end as u32 }
     }
 
+    /// Whether they share a byte, or are the same place.
+    pub fn overlaps(self, other: Span) -> bool {
+        let shares = self.start < other.end && other.start < self.end;
+        self.file == other.file && (shares || self == other)
+    }
+
     /// As a range of byte offsets.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize

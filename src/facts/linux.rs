@@ -17,9 +17,9 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ),
     (
         "memlock",
-        "limit of locked memory of the runner: `soft` and `hard`, bytes or `infinity`; `ipc_lock`: it may lock without limit",
+        "limit of locked memory of the runner: `soft` and `hard`, bytes or `infinity`; `ipc_lock`: it may lock without limit; `may_raise`: it may raise the hard one",
     ),
-    ("nofile", "limit of open descriptors of units that set none: `soft` and `hard`"),
+    ("nofile", "limit of open descriptors of units that set none: `soft`, `hard` and `may_raise`"),
     ("shm", "/dev/shm: `total` and `free` bytes"),
     ("numa", "`nodes`: numbers of the NUMA nodes that are online"),
     ("net", "`interface` and `address` of the default route"),
@@ -151,13 +151,26 @@ fn hugepages(machine: &dyn Machine) -> Option<Value> {
     Some(Value::Map(std::sync::Arc::new(entries)))
 }
 
-/// The bit of CAP_IPC_LOCK in `CapEff`.
+/// The bit of `CAP_IPC_LOCK` in `CapEff`.
 const IPC_LOCK: u64 = 1 << 14;
+/// The bit of `CAP_SYS_RESOURCE`.
+const SYS_RESOURCE: u64 = 1 << 24;
+
+/// The capabilities of this process.
+fn capabilities(machine: &dyn Machine) -> u64 {
+    let status = machine.read("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+}
 
 fn nofile(machine: &dyn Machine) -> Option<Value> {
     let limit = |value: Option<u64>| value.map_or_else(|| text("infinity"), number);
     let (soft, hard) = machine.nofile()?;
-    Some(map([("soft", limit(soft)), ("hard", limit(hard))]))
+    let mut entries = IndexMap::from([("soft".to_owned(), limit(soft)), ("hard".to_owned(), limit(hard))]);
+    if capabilities(machine) & SYS_RESOURCE != 0 {
+        entries.insert("may_raise".to_owned(), Value::Bool(true));
+    }
+    Some(Value::Map(std::sync::Arc::new(entries)))
 }
 
 fn shm(machine: &dyn Machine) -> Option<Value> {
@@ -169,12 +182,9 @@ fn memlock(machine: &dyn Machine) -> Option<Value> {
     let limit = |value: Option<u64>| value.map_or_else(|| text("infinity"), number);
     let (soft, hard) = machine.memlock()?;
     let mut entries = IndexMap::from([("soft".to_owned(), limit(soft)), ("hard".to_owned(), limit(hard))]);
-    let status = machine.read("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    if effective & IPC_LOCK != 0 {
-        entries.insert("ipc_lock".to_owned(), Value::Bool(true));
-    }
+    let rights = [("ipc_lock", IPC_LOCK), ("may_raise", SYS_RESOURCE)];
+    let held = rights.into_iter().filter(|(_, bit)| capabilities(machine) & bit != 0);
+    entries.extend(held.map(|(name, _)| (name.to_owned(), Value::Bool(true))));
     Some(Value::Map(std::sync::Arc::new(entries)))
 }
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::words;
 use crate::plan::exec::{Preflight, UnitExec};
@@ -27,8 +27,8 @@ pub enum Asked {
 pub struct Situation<'a> {
     /// How it is run.
     pub exec: &'a UnitExec,
-    /// The soft limit of descriptors of units that set none.
-    pub nofile: Option<u64>,
+    /// The limits of descriptors, soft and hard, of units that set none.
+    pub nofile: Option<(u64, u64)>,
     /// Bytes that other units have asked for and not taken yet.
     pub claimed: u64,
 }
@@ -65,12 +65,10 @@ fn memory(need: u64, claimed: u64) -> Option<String> {
 }
 
 fn memlock(need: u64, exec: &UnitExec) -> Option<String> {
-    let own = exec.own_limit("memlock");
-    let have = match own {
-        Some(own) => own?,
-        None => getrlimit(Resource::RLIMIT_MEMLOCK).ok()?.0,
-    };
-    let free = exec.keeps_privileges() && locks_without_limit();
+    let (soft, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).ok()?;
+    let finite = |limit| (limit != RLIM_INFINITY).then_some(limit);
+    let have = exec.soft_limit("memlock", finite(soft), finite(hard), has(SYS_RESOURCE))?;
+    let free = exec.keeps_privileges() && has(IPC_LOCK);
     (have < need && !free).then(|| {
         format!(
             "needs to lock {}, and may lock {}: set `[rlimits] memlock = \"infinity\"`",
@@ -80,12 +78,16 @@ fn memlock(need: u64, exec: &UnitExec) -> Option<String> {
     })
 }
 
-/// Whether this process has CAP_IPC_LOCK, and a child of the same user with it.
-fn locks_without_limit() -> bool {
-    const IPC_LOCK: u64 = 1 << 14;
+/// The bit of `CAP_IPC_LOCK` in `CapEff`.
+const IPC_LOCK: u64 = 1 << 14;
+/// The bit of `CAP_SYS_RESOURCE`.
+const SYS_RESOURCE: u64 = 1 << 24;
+
+/// Whether this process, and a child of the same user, has a capability.
+fn has(bit: u64) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0) & IPC_LOCK != 0
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0) & bit != 0
 }
 
 fn hugepages(meminfo: &Path, need: u64) -> Option<String> {
@@ -115,10 +117,8 @@ fn space(path: &Path, need: u64) -> Option<String> {
 }
 
 fn nofile(need: u64, situation: &Situation<'_>) -> Option<String> {
-    let have = match situation.exec.own_limit("nofile") {
-        Some(own) => own?,
-        None => situation.nofile?,
-    };
+    let (soft, hard) = situation.nofile?;
+    let have = situation.exec.soft_limit("nofile", Some(soft), Some(hard), has(SYS_RESOURCE))?;
     (have < need).then(|| {
         format!("needs {need} open descriptors, and may have {have}: set `[rlimits] nofile = {need}`")
     })
@@ -229,11 +229,13 @@ mod tests {
     fn limits_are_the_units_own_or_the_runners() {
         use crate::plan::exec::Rlimit;
         let mut exec = UnitExec::default();
-        let ask = |exec: &UnitExec, need| nofile(need, &Situation { exec, nofile: Some(1024), claimed: 0 });
+        let ask =
+            |exec: &UnitExec, need| nofile(need, &Situation { exec, nofile: Some((1024, 1024)), claimed: 0 });
         assert_eq!(ask(&exec, 1024), None);
         assert!(ask(&exec, 1025).is_some());
-        exec.rlimits.push(Rlimit { name: "nofile".to_owned(), soft: None, hard: None, degrade: false });
-        assert_eq!(ask(&exec, 1 << 20), None);
+        exec.rlimits.push(Rlimit { name: "nofile".to_owned(), soft: Some(512), hard: None, degrade: false });
+        assert_eq!(ask(&exec, 512), None);
+        assert!(ask(&exec, 513).is_some());
     }
 
     #[test]

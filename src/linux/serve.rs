@@ -17,10 +17,13 @@ use crate::control::{Access, EventRecord, LogLine, Outcome, Runner, Session, Tic
 
 /// Clients at one time; more are turned away.
 const CLIENTS_MAX: usize = 128;
+/// Of these, at most so many that may not ask anything: they do not keep those out who may.
+const STRANGERS_MAX: usize = 16;
 
 struct Client {
     stream: UnixStream,
     session: Session,
+    access: Access,
     interest: Interest,
 }
 
@@ -93,9 +96,14 @@ impl Server {
         }
         let id = self.next;
         self.next = self.next.wrapping_add(1);
-        let session = Session::new(self.access(&stream));
+        let access = self.access(&stream);
+        let strangers = self.clients.values().filter(|client| client.access == Access::Introspection).count();
+        if access == Access::Introspection && strangers >= STRANGERS_MAX {
+            return;
+        }
+        let session = Session::new(access);
         if poller.add(&stream, Token::Client(id), Interest::Read).is_ok() {
-            self.clients.insert(id, Client { stream, session, interest: Interest::Read });
+            self.clients.insert(id, Client { stream, session, access, interest: Interest::Read });
         }
     }
 

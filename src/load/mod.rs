@@ -277,6 +277,10 @@ impl<'a> Loader<'a> {
             if let Some(name) = entry.name.strip_suffix(".toml.d") {
                 self.drop_ins(&entry.path, name, index, found);
             } else if let Some(name) = entry.name.strip_suffix(".toml") {
+                if !is_name(name) {
+                    self.diagnostics.push(bad_name(name, &entry.path));
+                    continue;
+                }
                 let place = Place { name: name.to_owned(), path: entry.path, folder: index };
                 found.entry(name.to_owned()).or_default().main = Some(place);
             } else if looks_like_toml(&entry.name)
@@ -450,4 +454,19 @@ pub fn in_memory(files: &[(&str, &str)], sources: &mut SourceMap) -> FileSet {
     set.last_dir_units =
         set.units.iter().filter(|(_, named)| named.file.is_some()).map(|(name, _)| name.clone()).collect();
     set
+}
+
+/// Letters, digits, `-`, `_` and `.`; a template or an instance has one `@`, and what follows it may hold `:` too.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let (base, instance) = name.split_once('@').unwrap_or((name, ""));
+    !base.is_empty() && base.chars().all(plain) && instance.chars().all(|c| plain(c) || c == ':')
+}
+
+fn bad_name(name: &str, path: &Path) -> Diagnostic {
+    Diagnostic::error(
+        Code::BadName,
+        format!("`{name}` is no name that others could write: `{}`", path.display()),
+    )
+    .with_help("use letters, digits, `-`, `_` and `.`; a template ends with one `@`")
 }

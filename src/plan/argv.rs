@@ -8,7 +8,7 @@ use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced, select};
 use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Level};
+use crate::diagnostic::{Code, Diagnostic, Level, Span};
 use crate::expr::duration;
 use crate::resolve::{Unit, values};
 use std::time::Duration;
@@ -56,12 +56,12 @@ pub(super) fn command(
 ) -> CommandLine {
     let mut bootstrap = Bootstrap::default();
     if let Some(table) = unit.tree.get("bootstrap").and_then(Node::as_table) {
-        collect(cx, table, unit, &mut bootstrap);
+        collect(cx, table, unit, secrets, &mut bootstrap);
     }
     if let Some((profile_cx, tree)) = profile
         && let Some(table) = tree.get("bootstrap").and_then(Node::as_table)
     {
-        collect(profile_cx, table, unit, &mut bootstrap);
+        collect(profile_cx, table, unit, secrets, &mut bootstrap);
     }
     let own = part(cx, unit.tree.get("command"));
     let mut command =
@@ -85,12 +85,7 @@ pub(super) fn command(
 impl CommandLine {
     fn push(&mut self, cx: &Cx<'_>, argument: Argument, secrets: &[String]) {
         let name = self.traced.len().to_string();
-        let declared = |text: &String| secrets.iter().any(|secret| text.contains(secret.as_str()));
-        if argument.text.as_ref().is_some_and(declared) {
-            refuse_secret(cx, &argument, Level::Error);
-        } else if argument.secret {
-            refuse_secret(cx, &argument, Level::Warning);
-        }
+        guard_secret(cx, argument.text.as_deref(), argument.secret, argument.origin.span, secrets);
         match &argument.text {
             Some(text) => self.argv.push(text.clone()),
             None => self.unknown = true,
@@ -107,19 +102,32 @@ impl CommandLine {
     }
 }
 
-/// Everybody on the machine can read arguments.
-fn refuse_secret(cx: &Cx<'_>, argument: &Argument, level: Level) {
+/// Everybody on the machine can read arguments: a declared secret in one is an error, what only its name says is a
+/// secret (`secret`) is a warning.
+pub(super) fn guard_secret(
+    cx: &Cx<'_>,
+    text: Option<&str>,
+    secret: bool,
+    span: Option<Span>,
+    secrets: &[String],
+) {
+    let declared = |text: &str| secrets.iter().any(|secret| text.contains(secret.as_str()));
+    let level = match text {
+        Some(text) if declared(text) => Level::Error,
+        Some(_) | None if secret => Level::Warning,
+        Some(_) | None => return,
+    };
     let mut diagnostic =
         Diagnostic::new(Code::SecretInArguments, level, "a secret would stand in the command line")
             .with_note("every user of the machine can read the arguments of a process")
             .with_help("hand it over in a `[file.NAME]` with `mode = \"0600\"`, or in the environment");
-    if let Some(span) = argument.origin.span {
+    if let Some(span) = span {
         diagnostic = diagnostic.at(span, "");
     }
     cx.report(diagnostic);
 }
 
-fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, out: &mut Bootstrap) {
+fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, secrets: &[String], out: &mut Bootstrap) {
     for (name, _, node) in table.iter() {
         let Some(step) = node.as_table() else { continue };
         if select::selects(step, unit) == Some(false) {
@@ -142,8 +150,11 @@ fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, out: &mut Bootstrap) {
         out.wrap.extend(part(cx, step.get("wrap")).into_iter().map(mark));
         out.inject.extend(part(cx, step.get("inject")).into_iter().map(mark));
         for key in ["run", "check"] {
-            let argv: Option<Vec<String>> =
-                part(cx, step.get(key)).into_iter().map(|argument| argument.text).collect();
+            let arguments = part(cx, step.get(key));
+            for it in &arguments {
+                guard_secret(cx, it.text.as_deref(), it.secret, it.origin.span, secrets);
+            }
+            let argv: Option<Vec<String>> = arguments.into_iter().map(|argument| argument.text).collect();
             match argv {
                 Some(argv) if argv.is_empty() => {}
                 Some(argv) => out.steps.push(Step {

@@ -10,7 +10,7 @@ use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
     About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings,
-    signatures, stop,
+    signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -74,6 +74,9 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     }
     plan.stop_path = stop::path(&plan.policy);
     diagnostics.borrow_mut().extend(stop::check(graph, &plan));
+    diagnostics.borrow_mut().extend(together::check(graph, &plan));
+    graph.read_by(None);
+    diagnostics.borrow_mut().extend(graph.met_since());
     plan.fingerprint = fingerprint::of(&plan);
     (plan, once(diagnostics.into_inner()))
 }
@@ -111,7 +114,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Values of parameters of type `secret`, wherever they are declared.
-fn secrets(graph: &UnitGraph) -> Vec<String> {
+pub(super) fn secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
     let mut values: Vec<String> = params
@@ -283,7 +286,7 @@ fn files_read(table: &Table) -> Vec<String> {
 /// A service is a process: without a command there is none.
 fn no_command(cx: &Cx<'_>, unit: &Unit) {
     cx.report(
-        Diagnostic::error(Code::WrongValue, format!("`{}` is a service without a `command`", unit.name))
+        Diagnostic::error(Code::MissingKey, format!("`{}` is a service without a `command`", unit.name))
             .at(unit.span, "")
             .with_help("set `command`; or `kind = \"task\"` if it only renders files, `kind = \"settings\"` if it only holds parameters"),
     );

@@ -127,6 +127,17 @@ impl UnitExec {
         self.rlimits.iter().find(|limit| limit.name == name).map(|limit| limit.soft)
     }
 
+    /// The soft limit it will have: its own, if that may be set here (`raises`) or lies within the hard one; else, or
+    /// where it sets none, what is inherited. `None` = infinity.
+    pub fn soft_limit(&self, name: &str, soft: Option<u64>, hard: Option<u64>, raises: bool) -> Option<u64> {
+        let unlimited = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        match self.own_limit(name) {
+            None => soft,
+            Some(own) if raises || unlimited(own) <= unlimited(hard) => own,
+            Some(_) => hard,
+        }
+    }
+
     /// Whether it runs as the runner's own user as far as privileges go.
     pub fn keeps_privileges(&self) -> bool {
         self.identity.user.as_deref().is_none_or(|user| matches!(user, "root" | "0"))

@@ -28,6 +28,7 @@ mod signatures;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod together;
 pub mod view;
 
 pub use build::build;
@@ -35,6 +36,7 @@ pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
+pub use view::masked;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;

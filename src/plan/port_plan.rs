@@ -210,7 +210,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
 
 /// A fact whose text is a list of ports.
 fn ranges(facts: &Facts, fact: &str) -> Vec<(u16, u16)> {
-    let text = facts.get([], fact).and_then(|fact| fact.value.text().map(|text| text.clone()));
+    let text = facts.get([], fact).and_then(|fact| fact.value.text());
     let parsed = text.and_then(|text| PortRange::parse(&text).ok());
     parsed.map_or_else(Vec::new, |range| {
         range.ranges().iter().map(|range| (*range.start(), *range.end())).collect()
@@ -242,7 +242,7 @@ fn listening(facts: &Facts) -> Vec<(u16, String, String)> {
     let mut out: Vec<(u16, String, String)> = Vec::new();
     for socket in sockets.iter() {
         let Value::Map(socket) = socket else { continue };
-        let text = |key: &str| socket.get(key).and_then(Value::text).map(|text| text.to_string());
+        let text = |key: &str| socket.get(key).and_then(Value::text);
         let Some(port) = text("port").and_then(|port| port.parse().ok()) else { continue };
         let who = match (text("program"), text("pid")) {
             (Some(program), Some(pid)) => format!("{program} (pid {pid})"),

@@ -204,9 +204,9 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
     let taken = |place: &str, but: &Claim| -> Vec<(u16, u16)> {
         let theirs = claims.iter().filter(|claim| !std::ptr::eq(*claim, but)).map(|claim| &claim.port);
         let theirs = theirs.filter(|port| port.on.iter().any(|on| on == place)).flat_map(|port| &port.ranges);
-        let reserved = reserves.iter().map(|reserved| &reserved.reserve);
-        let reserved = reserved.filter(|one| one.on.iter().any(|on| on == place)).flat_map(|one| &one.ranges);
-        theirs.chain(reserved).copied().collect()
+        let random = reserves.iter().map(|known| &known.reserve);
+        let random = random.filter(|one| one.on.iter().any(|on| on == place)).flat_map(|one| &one.ranges);
+        theirs.chain(random).copied().collect()
     };
     for (at, one) in claims.iter().enumerate() {
         for other in claims.iter().skip(at + 1) {
@@ -220,7 +220,7 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
                 let last = other.port.knob.is_some() || one.port.knob.is_none();
                 let moved = if last { other } else { one };
                 let free = free_from(&moved.port, port, &taken(place, moved));
-                out.push(clash(one, other, (place, port), free_words(&moved.port, free)));
+                out.push(clash(one, other, (place, port), &free_words(&moved.port, free)));
             }
         }
         for reserve in reserves {
@@ -263,7 +263,7 @@ pub(super) fn overlap(one: &[(u16, u16)], other: &[(u16, u16)]) -> Option<u16> {
     pairs.filter(|(low, high)| low <= high).map(|(low, _)| low).min()
 }
 
-fn clash(one: &Claim, other: &Claim, (place, port): (&str, u16), room: String) -> Diagnostic {
+fn clash(one: &Claim, other: &Claim, (place, port): (&str, u16), room: &str) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` is claimed twice: `{}` of `{}` and `{}` of `{}`",
         one.port.name, one.name, other.port.name, other.name
@@ -284,7 +284,7 @@ fn clash(one: &Claim, other: &Claim, (place, port): (&str, u16), room: String) -
         [a, b, ..] if a == b => format!("change {a}"),
         [a, b, ..] => format!("change {a} or {b}"),
     };
-    diagnostic.with_help(help + &room)
+    diagnostic.with_help(help + room)
 }
 
 /// `: from 28000 on there is room`.

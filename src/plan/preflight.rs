@@ -178,20 +178,28 @@ impl Asker<'_> {
     /// The soft limit counts: hardly a program raises it itself.
     fn memlock(&self, bytes: u64) -> Need {
         let free = self.exec.keeps_privileges() && flag(self.facts, "memlock", "ipc_lock");
-        let have = match self.exec.own_limit("memlock") {
-            _ if free => Some(u64::MAX),
-            Some(own) => Some(own.unwrap_or(u64::MAX)),
-            None => limit(self.facts, "memlock"),
-        };
+        let have = if free { Some(u64::MAX) } else { self.limit("memlock") };
         let fix = "set `[rlimits] memlock = \"infinity\"` in the unit, or start tenon with a higher limit (`ulimit -l`, `LimitMEMLOCK=`)";
         self.bytes("memlock", bytes, have, 0, fix)
     }
 
-    fn nofile(&self, count: u64) -> Need {
-        let have = match self.exec.own_limit("nofile") {
-            Some(own) => Some(own.unwrap_or(u64::MAX)),
-            None => limit(self.facts, "nofile"),
+    /// The soft limit that the unit will have, as far as facts tell; the largest number = infinity.
+    fn limit(&self, name: &str) -> Option<u64> {
+        let finite = |member| {
+            let limit = limit(self.facts, name, member)?;
+            Some((limit != u64::MAX).then_some(limit))
         };
+        match (finite("soft"), finite("hard")) {
+            (Some(soft), Some(hard)) => {
+                let raises = flag(self.facts, name, "may_raise");
+                Some(self.exec.soft_limit(name, soft, hard, raises).unwrap_or(u64::MAX))
+            }
+            _ => self.exec.own_limit(name).map(|own| own.unwrap_or(u64::MAX)),
+        }
+    }
+
+    fn nofile(&self, count: u64) -> Need {
+        let have = self.limit("nofile");
         let fix = format!(
             "set `[rlimits] nofile = {count}` in the unit, or start tenon with a higher limit (`ulimit -n`, `LimitNOFILE=`)"
         );
@@ -248,10 +256,10 @@ fn flag(facts: &Facts, fact: &str, member: &str) -> bool {
     }
 }
 
-/// The soft limit of a fact that has one: `infinity` is the largest number.
-fn limit(facts: &Facts, fact: &str) -> Option<u64> {
+/// A limit of a fact that has them: `infinity` is the largest number.
+fn limit(facts: &Facts, fact: &str, member: &str) -> Option<u64> {
     match &facts.get([], fact)?.value {
-        Value::Map(entries) => match entries.get("soft")? {
+        Value::Map(entries) => match entries.get(member)? {
             Value::Str(word) if &**word == "infinity" => Some(u64::MAX),
             value => number(value),
         },

@@ -76,6 +76,11 @@ impl<'a> Cx<'a> {
         Cx { scope, ..*self }
     }
 
+    /// Values of parameters of type `secret`, wherever they are declared.
+    pub fn declared_secrets(&self) -> Vec<String> {
+        super::build::secrets(self.site.world.graph)
+    }
+
     /// Reports a problem.
     pub fn report(&self, diagnostic: Diagnostic) {
         self.diagnostics.borrow_mut().push(diagnostic);
@@ -92,7 +97,19 @@ impl<'a> Cx<'a> {
     }
 
     fn problem(&self, node: &Node, problem: &Problem) {
-        self.report(values::problem(node, problem, self.sources));
+        self.report_own(values::problem(node, problem, self.sources));
+    }
+
+    /// Reports what is wrong here, not what only follows from a value that is wrong where it is written.
+    fn report_own(&self, diagnostic: Diagnostic) {
+        if !self.site.world.graph.is_reported(&diagnostic.message) {
+            self.report(diagnostic);
+        }
+    }
+
+    /// From now on this place reads.
+    fn reads(&self, node: &Node) {
+        self.site.world.graph.read_by(self.site.unit.map(|unit| (&*unit.name, node.span)));
     }
 
     /// The value of a string that may hold templates, and whether a secret went into it; `None` if it has none
@@ -101,6 +118,7 @@ impl<'a> Cx<'a> {
         if !text.contains("{{") {
             return Some((Value::Str(text.into()), false));
         }
+        self.reads(node);
         let rendered = Template::parse(text).and_then(|template| {
             let value = template.render(self.scope)?;
             Ok((value, template.reads()))
@@ -117,21 +135,24 @@ impl<'a> Cx<'a> {
     /// Whether the condition in `node` (an expression, or `true`/`false`) holds; `None` = not known in this run.
     /// A broken condition is reported and counts as not known.
     pub fn holds(&self, node: &Node) -> Option<bool> {
+        self.reads(node);
         values::holds(node, self.scope, self.sources).unwrap_or_else(|problem| {
-            self.report(*problem);
+            self.report_own(*problem);
             None
         })
     }
 
     /// The value of the bare expression in `node`; `None` after a problem.
     pub fn eval(&self, node: &Node) -> Option<Value> {
-        values::expression(node, self.scope, self.sources).map_err(|problem| self.report(*problem)).ok()
+        self.reads(node);
+        values::expression(node, self.scope, self.sources).map_err(|problem| self.report_own(*problem)).ok()
     }
 
     /// Calls `turn` once for each element of the list in `each = "d in LIST"`, with the names of that turn.
     /// `false`: the list is not known in this run.
     pub fn each(&self, node: &Node, turn: &mut dyn FnMut(&Cx<'_>)) -> bool {
         let Some(text) = node.as_str() else { return true };
+        self.reads(node);
         let (each, list) = match Each::parse(text).and_then(|each| {
             let list = each.list.eval(self.scope)?;
             Ok((each, list))

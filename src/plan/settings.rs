@@ -56,7 +56,16 @@ fn top(cx: &Cx<'_>, tree: &Node, keys: &[&str]) -> Rendered {
 /// `directory`.
 pub(super) fn directory(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Option<PathBuf> {
     let top = top(cx, tree, &["directory"]);
-    Reader::new(cx, "", Some(&top), unknown).text("directory").map(PathBuf::from)
+    let reader = Reader::new(cx, "", Some(&top), unknown);
+    let path = reader.text("directory")?;
+    if path.starts_with('/') {
+        return Some(PathBuf::from(path));
+    }
+    reader.refuse(
+        "directory",
+        reader.get("directory")?,
+        &format!("`{path}` is not absolute: write it from `/`"),
+    )
 }
 
 /// `[rlimits]`.

@@ -7,6 +7,9 @@ use crate::expr::duration;
 use crate::resolve::UnitGraph;
 use std::time::Duration;
 
+/// So many units of a path are named.
+const MAX_SHOWN: usize = 12;
+
 /// How long this unit alone may take.
 fn own(unit: &UnitPolicy) -> Duration {
     let process = match &unit.kind {
@@ -20,14 +23,15 @@ fn own(unit: &UnitPolicy) -> Duration {
 pub(super) fn path(policy: &PlanPolicy) -> StopPath {
     // Relaxing at most once per unit finds the longest chain of an acyclic relation and ends on any other.
     let count = policy.units.len();
-    let mut best: Vec<(Duration, Option<UnitId>)> =
-        policy.units.iter().map(|unit| (own(unit), None)).collect();
+    let alone: Vec<Duration> = policy.units.iter().map(own).collect();
+    let mut best: Vec<(Duration, Option<UnitId>)> = alone.iter().map(|time| (*time, None)).collect();
     for _ in 0..count {
         let mut changed = false;
-        for (at, unit) in policy.units.iter().enumerate() {
+        // Those that start last stop first, so that backwards one turn is nearly always enough.
+        for (at, unit) in policy.units.iter().enumerate().rev() {
             for before in &unit.stop_after {
                 let Some((time, _)) = best.get(before.0 as usize).copied() else { continue };
-                let total = time.saturating_add(own(unit));
+                let total = time.saturating_add(alone[at]);
                 if best.get(at).is_some_and(|(known, _)| total > *known) {
                     best[at] = (total, Some(*before));
                     changed = true;
@@ -42,10 +46,10 @@ pub(super) fn path(policy: &PlanPolicy) -> StopPath {
     let mut path = StopPath { worst_case: last.map_or(Duration::ZERO, |at| best[at].0), units: Vec::new() };
     let mut next = last.map(|at| UnitId(at as u32));
     while let Some(id) = next.filter(|_| path.units.len() < count) {
-        let unit = policy.get(id);
-        path.units.insert(0, (id, unit.map_or(Duration::ZERO, own)));
+        path.units.push((id, alone.get(id.0 as usize).copied().unwrap_or_default()));
         next = best.get(id.0 as usize).and_then(|(_, before)| *before);
     }
+    path.units.reverse();
     path.units.retain(|(_, time)| !time.is_zero());
     path
 }
@@ -53,7 +57,10 @@ pub(super) fn path(policy: &PlanPolicy) -> StopPath {
 /// A stop path that cannot fit the budget is a warning.
 pub(super) fn check(graph: &UnitGraph, plan: &Plan) -> Option<Diagnostic> {
     let budget = plan.policy.stop_budget;
-    if plan.stop_path.worst_case <= budget {
+    let mut seen = std::collections::HashSet::new();
+    // In a circle of stops, which is refused, no time means anything.
+    let circle = !plan.stop_path.units.iter().all(|(id, _)| seen.insert(*id));
+    if circle || plan.stop_path.worst_case <= budget {
         return None;
     }
     let message = format!(
@@ -65,7 +72,7 @@ pub(super) fn check(graph: &UnitGraph, plan: &Plan) -> Option<Diagnostic> {
     if let Some(node) = graph.node.as_ref().and_then(|node| node.get("stop_budget")) {
         diagnostic = diagnostic.at(node.span, "");
     }
-    for (id, time) in &plan.stop_path.units {
+    for (id, time) in plan.stop_path.units.iter().take(MAX_SHOWN) {
         let Some(unit) = plan.policy.get(*id) else { continue };
         let words = format!("`{}` may take {}", unit.name, duration::words(*time));
         let known = graph.units.get(&unit.name);
@@ -75,6 +82,9 @@ pub(super) fn check(graph: &UnitGraph, plan: &Plan) -> Option<Diagnostic> {
             Some(node) => diagnostic.context(node.span, words),
             None => diagnostic.with_note(words),
         };
+    }
+    if let Some(more) = plan.stop_path.units.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        diagnostic = diagnostic.with_note(format!("and {more} more, one after the other"));
     }
     Some(diagnostic.with_help(
         "raise `stop_budget` in the node file (and what kills the runner after it), or lower `stop.timeout`",

@@ -532,6 +532,14 @@ fn secrets_are_masked_and_kept_from_argv() {
         &[],
         &["error units/u.toml:1: a secret would stand in the command line"],
     );
+    let secret = "[param.pw]\ntype = 'secret'\ndefault = 'topsecret'";
+    for place in ["ready.exec", "health.exec", "bootstrap.x.run", "bootstrap.x.check", "reload.command"] {
+        check_said(
+            &format!("command = 'c'\n{place} = ['probe', '-p{{{{ param.pw }}}}']\n{secret}"),
+            &[],
+            &["error units/u.toml:2: a secret would stand in the command line"],
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::selection::Selection;
 use super::world::FileId;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::plan::policy::UnitName;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// `from` comes after `to`, because of this.
 #[derive(Debug, Clone)]
@@ -43,11 +43,15 @@ pub(super) fn order(
         diagnostics.append(&mut of_stops);
     }
     hold_data_last(known, selection, &sorted, &mut stops);
+    let mut linked: HashSet<(FileId, UnitName)> = HashSet::new();
+    for &file in &files {
+        let written = selection.links(file).stop_after.iter();
+        linked.extend(written.map(|(name, _)| (file, name.clone())));
+    }
     for arrow in stops {
         let Some(other) = known.units.get(arrow.to) else { continue };
-        let links = selection.links(arrow.from);
-        if !links.stop_after.iter().any(|(name, _)| *name == other.name) {
-            links.stop_after.push((other.name.clone(), arrow.span));
+        if linked.insert((arrow.from, other.name.clone())) {
+            selection.links(arrow.from).stop_after.push((other.name.clone(), arrow.span));
         }
     }
     sorted.into_iter().filter_map(|file| Some(known.units.get(file)?.name.clone())).collect()
@@ -102,44 +106,63 @@ fn sort(
     kind: Kind,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<FileId> {
-    let mut left: Vec<FileId> = files.to_vec();
+    let place: HashMap<FileId, usize> = files.iter().enumerate().map(|(at, file)| (*file, at)).collect();
+    // For each place: how many it waits for, and who waits for it.
+    let mut waits = vec![0_usize; files.len()];
+    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); files.len()];
+    for arrow in arrows {
+        let (Some(&from), Some(&to)) = (place.get(&arrow.from), place.get(&arrow.to)) else { continue };
+        waits[from] += 1;
+        waiting[to].push(from);
+    }
+    let mut left: BTreeSet<usize> = (0..files.len()).collect();
+    let mut free: BTreeSet<usize> = left.iter().copied().filter(|at| waits[*at] == 0).collect();
     let mut sorted = Vec::new();
     while !left.is_empty() {
-        let free = left.iter().position(|file| {
-            !arrows.iter().any(|arrow| arrow.from == *file && (arrow.to == *file || left.contains(&arrow.to)))
-        });
-        let at = if let Some(at) = free {
-            at
-        } else {
-            let ring = ring(&left, arrows);
+        let at = free.pop_first().unwrap_or_else(|| {
+            let inside: Vec<FileId> = left.iter().map(|at| files[*at]).collect();
+            let ring = ring(&inside, arrows);
             // Edges that may not exist on a real machine refuse nothing.
             if ring.iter().all(|arrow| arrow.sure) {
                 diagnostics.push(cycle(&ring, known, kind));
             }
-            let member = ring.first().map(|arrow| arrow.from);
-            member.and_then(|file| left.iter().position(|known| *known == file)).unwrap_or(0)
-        };
-        sorted.push(left.remove(at));
+            let member = ring.first().and_then(|arrow| place.get(&arrow.from).copied());
+            member.or(left.first().copied()).unwrap_or(0)
+        });
+        left.remove(&at);
+        sorted.push(files[at]);
+        for &other in &waiting[at] {
+            waits[other] -= 1;
+            if waits[other] == 0 && left.contains(&other) {
+                free.insert(other);
+            }
+        }
     }
     sorted
 }
 
 /// Some ring among what is left: every unit of it waits for the next.
 fn ring<'a>(left: &[FileId], arrows: &'a [Arrow]) -> Vec<&'a Arrow> {
-    let inside: Vec<&Arrow> =
-        arrows.iter().filter(|arrow| left.contains(&arrow.from) && left.contains(&arrow.to)).collect();
+    let inside: HashSet<FileId> = left.iter().copied().collect();
     // Surely existing edges first: a ring of them alone is a mistake everywhere.
     for only_sure in [true, false] {
+        let mut next: HashMap<FileId, &Arrow> = HashMap::new();
+        for arrow in arrows.iter().filter(|arrow| arrow.sure || !only_sure) {
+            if inside.contains(&arrow.from) && inside.contains(&arrow.to) {
+                next.entry(arrow.from).or_insert(arrow);
+            }
+        }
+        let mut seen: HashSet<FileId> = HashSet::new();
         for start in left {
             let mut path: Vec<&Arrow> = Vec::new();
             let mut at = *start;
-            while let Some(next) = inside.iter().find(|arrow| arrow.from == at && (arrow.sure || !only_sure))
-            {
-                path.push(next);
-                at = next.to;
-                if let Some(begin) = path.iter().position(|arrow| arrow.from == at) {
-                    return path.split_off(begin);
-                }
+            while seen.insert(at) {
+                let Some(arrow) = next.get(&at) else { break };
+                path.push(arrow);
+                at = arrow.to;
+            }
+            if let Some(begin) = path.iter().position(|arrow| arrow.from == at) {
+                return path.split_off(begin);
             }
         }
     }
@@ -181,10 +204,11 @@ fn hold_data_last(known: &KnownUnits, selection: &Selection, sorted: &[FileId], 
     let runs: Vec<FileId> = sorted.iter().copied().filter(|file| selection.runs(*file)).collect();
     for &keeper in &runs {
         let Some(node) = holds(keeper).cloned() else { continue };
+        let before = stopping_after(stops, keeper);
+        let named: HashSet<FileId> =
+            stops.iter().filter(|arrow| arrow.from == keeper).map(|arrow| arrow.to).collect();
         for &other in runs.iter().filter(|&&other| other != keeper && holds(other).is_none()) {
-            if !reaches(stops, other, keeper)
-                && !stops.iter().any(|arrow| arrow.from == keeper && arrow.to == other)
-            {
+            if !before.contains(&other) && !named.contains(&other) {
                 let words = "holds_data".to_owned();
                 stops.push(Arrow { from: keeper, to: other, span: node.span, words, sure: true });
             }
@@ -192,20 +216,20 @@ fn hold_data_last(known: &KnownUnits, selection: &Selection, sorted: &[FileId], 
     }
 }
 
-/// Whether `from` stops after `to`, directly or through others.
-fn reaches(arrows: &[Arrow], from: FileId, to: FileId) -> bool {
-    let mut seen = vec![from];
-    let mut queue = vec![from];
+/// Those that stop after `unit`, directly or through others.
+fn stopping_after(arrows: &[Arrow], unit: FileId) -> HashSet<FileId> {
+    let mut waiting: HashMap<FileId, Vec<FileId>> = HashMap::new();
+    for arrow in arrows {
+        waiting.entry(arrow.to).or_default().push(arrow.from);
+    }
+    let mut seen = HashSet::new();
+    let mut queue = vec![unit];
     while let Some(at) = queue.pop() {
-        for arrow in arrows.iter().filter(|arrow| arrow.from == at) {
-            if arrow.to == to {
-                return true;
-            }
-            if !seen.contains(&arrow.to) {
-                seen.push(arrow.to);
-                queue.push(arrow.to);
+        for &other in waiting.get(&at).into_iter().flatten() {
+            if seen.insert(other) {
+                queue.push(other);
             }
         }
     }
-    false
+    seen
 }

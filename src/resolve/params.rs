@@ -91,6 +91,8 @@ pub struct Decl {
     pub fallback: Option<Node>,
     /// The values of an enum.
     pub choices: Vec<Value>,
+    /// Where they stand.
+    pub choices_at: Option<Span>,
     /// The least value.
     pub min: Option<Node>,
     /// The greatest value.
@@ -103,6 +105,8 @@ pub struct Decl {
     pub suggest: Option<Node>,
     /// A port may be 0.
     pub zero: bool,
+    /// Where that stands.
+    pub zero_at: Option<Span>,
     /// What it is.
     pub help: Option<String>,
     /// Where its name stands.
@@ -143,12 +147,14 @@ fn declaration(name: &str, span: Span, table: &Table, diagnostics: &mut Vec<Diag
             .and_then(Node::as_array)
             .map(|items| items.iter().filter_map(literal).collect())
             .unwrap_or_default(),
+        choices_at: table.get("choices").map(|node| node.span),
         min: table.get("min").cloned(),
         max: table.get("max").cloned(),
         pattern: text("pattern").filter(|pattern| regex_lite::Regex::new(pattern).is_ok()),
         pattern_help: text("pattern_help"),
         suggest: table.get("suggest").cloned(),
         zero: flag("zero"),
+        zero_at: table.get("zero").map(|node| node.span),
         help: text("help"),
         span,
     };
@@ -170,6 +176,22 @@ fn checked(name: &str, decl: &Decl, diagnostics: &mut Vec<Diagnostic>) {
                 format!("`{key}` works for numbers, sizes, durations, ports and versions"),
             );
         }
+    }
+    let bound = |node: &Option<Node>| node.as_ref().and_then(literal).and_then(|v| magnitude(decl.kind, &v));
+    if let (Some(min), Some(max), Some(node)) = (bound(&decl.min), bound(&decl.max), &decl.max)
+        && min.compare(&max) == Some(Ordering::Greater)
+    {
+        let message = format!("`max` of `{name}` is smaller than `min`: no value is allowed");
+        error(message, node.span, "swap the two".to_owned());
+    }
+    if let (false, Some(node)) = (decl.kind == ParamKind::Enum, &decl.choices_at) {
+        let message =
+            format!("`choices` of `{name}` restrict nothing: it is no enum but {}", decl.kind.word());
+        error(message, *node, "add `type = \"enum\"`".to_owned());
+    }
+    if let (true, Some(node)) = (decl.kind != ParamKind::Port && decl.zero, &decl.zero_at) {
+        let message = format!("`zero` of `{name}` means nothing: it is no port but {}", decl.kind.word());
+        error(message, *node, "`zero` is for `type = \"port\"`; elsewhere `min` says it".to_owned());
     }
     if let Some(fallback) = &decl.fallback
         && let Some(value) = literal(fallback)
@@ -363,6 +385,10 @@ impl Decl {
     }
 
     fn choice(&self, value: &Value) -> Result<Value, String> {
+        // An enum without choices was refused as such.
+        if self.choices.is_empty() {
+            return Ok(value.clone());
+        }
         let same = |choice: &&Value| **choice == *value || plain_text(choice) == plain_text(value);
         let found = plain_text(value).is_some().then(|| self.choices.iter().find(same)).flatten();
         found.cloned().ok_or_else(|| {

@@ -3,6 +3,7 @@
 use super::build::strings;
 use super::names::nearest;
 use super::scope::{EnvView, UnitScope};
+use super::sites::one_or_more;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Options, Owner};
@@ -111,7 +112,7 @@ enum Detected {
 
 /// One of `any` and every one of `all`.
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
-    let conditions = |key: &str| world.files.get(file).and_then(|file| file.tree.get(key)?.as_array());
+    let conditions = |key: &str| world.files.get(file)?.tree.get(key).map(one_or_more);
     let (any, all) = (conditions("detect.any"), conditions("detect.all"));
     let all = all.map(|conditions| every(world, file, conditions, diagnostics));
     match (any.map(|conditions| one(world, file, conditions, diagnostics)), all) {

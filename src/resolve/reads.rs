@@ -38,6 +38,8 @@ pub(super) fn missing(
 ) {
     let sure: Vec<FileId> =
         selection.planned.keys().copied().filter(|file| selection.surely_runs(*file)).collect();
+    world.set_sure(&sure);
+    conditions(world, known, selection);
     for &file in &sure {
         let (Some(unit), Some(context)) = (known.units.get(file), world.files.get(file)) else { continue };
         let scope = UnitScope::new(world, file, Some(file), EnvView::Given(&NotKnown));
@@ -65,8 +67,23 @@ pub(super) fn missing(
         read_by_requirement(world, require, &sure);
     }
     world.read_by(None);
-    for ((file, name), readers) in world.wanted() {
-        diagnostics.extend(no_value(world, file, &name, &readers));
+    diagnostics.extend(without_value(world));
+}
+
+/// Required parameters without a value that were read and not yet reported.
+pub(super) fn without_value(world: &World) -> Vec<Diagnostic> {
+    let wanted = world.wanted();
+    wanted.iter().filter_map(|((file, name), readers)| no_value(world, *file, name, readers)).collect()
+}
+
+/// The condition of a planned unit is read even if it tells nothing yet.
+fn conditions(world: &World, known: &KnownUnits, selection: &Selection) {
+    for file in selection.planned.keys().copied() {
+        let Some(unit) = known.units.get(file) else { continue };
+        let Some(when) = unit.tree.get("when") else { continue };
+        world.read_by(Some((unit.name.clone(), when.span)));
+        // Problems were reported when the units were chosen.
+        let _ = holds(when, &UnitScope::new(world, file, Some(file), EnvView::Base), &world.sources);
     }
 }
 
@@ -188,6 +205,10 @@ fn no_value(world: &World, file: FileId, name: &str, readers: &[(UnitName, Span)
     }
     if let Some(help) = &decl.help {
         diagnostic = diagnostic.with_note(format!("`{name}`: {help}"));
+    }
+    if decl.suggest.is_none() && !decl.choices.is_empty() {
+        let choices: Vec<String> = decl.choices.iter().map(super::values::words).collect();
+        diagnostic = diagnostic.with_note(format!("it is one of {}", choices.join(", ")));
     }
     let owner = match &context.owner {
         Owner::Profile => "profile".to_owned(),

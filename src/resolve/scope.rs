@@ -5,6 +5,7 @@ use super::values;
 use super::world::{Asked, FileId, World};
 use super::{Owner, UnitGraph};
 use crate::config::tree::Node;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::expr::{Handle, Scope, Value};
 use std::sync::Arc;
 
@@ -83,6 +84,27 @@ impl UnitGraph {
             None => None,
         };
         Some(UnitScope::new(&self.world, file, unit, env.map_or(EnvView::Base, EnvView::Given)))
+    }
+
+    /// What is evaluated from now on is read by this unit at this place; `None` = by none that counts.
+    pub fn read_by(&self, reader: Option<(&str, Span)>) {
+        match reader {
+            Some((unit, span)) => self.world.read_by_unit(unit, span),
+            None => self.world.read_by(None),
+        }
+    }
+
+    /// Whether this message is what is said at the place of the problem itself.
+    pub fn is_reported(&self, message: &str) -> bool {
+        self.world.is_reported(message)
+    }
+
+    /// What was met on the way to values that were read since the graph was made: required parameters without a
+    /// value, and parameters whose expressions fail.
+    pub fn met_since(&self) -> Vec<Diagnostic> {
+        let mut found = super::reads::without_value(&self.world);
+        found.extend(self.world.new_problems());
+        found
     }
 
     /// As [`UnitGraph::scope`], for a unit's own file.

@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::plan::policy::UnitName;
 use indexmap::{IndexMap, IndexSet};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The deepest chain of values that ask for each other.
 const MAX_CHAIN: usize = 100;
@@ -83,8 +83,16 @@ pub(super) struct State {
     met: Vec<Met>,
     /// Problems, and whether they count.
     problems: Vec<(Diagnostic, bool)>,
+    /// What of `problems` has been taken: they stay, so that nobody reports them again.
+    taken: HashSet<usize>,
+    /// How many of `wanted` the resolver has reported.
+    reported: usize,
+    /// Planned units that surely run: what they read counts.
+    sure: HashSet<FileId>,
     /// Who reads at present: a planned unit, and where.
     reader: Option<(UnitName, Span)>,
+    /// Whether problems that are met count.
+    counting: bool,
     /// Required parameters without a value, and who reads them.
     wanted: IndexMap<(FileId, String), Vec<(UnitName, Span)>>,
 }
@@ -131,10 +139,43 @@ impl World {
         }
     }
 
-    /// Takes the problems that were met so far.
+    /// Takes the problems that were met so far, and calls what is wanted so far reported.
     pub fn take_diagnostics(&self) -> Vec<Diagnostic> {
-        let problems = std::mem::take(&mut self.state.borrow_mut().problems);
-        problems.into_iter().filter(|(_, counts)| *counts).map(|(diagnostic, _)| diagnostic).collect()
+        let found = self.new_problems();
+        let mut state = self.state.borrow_mut();
+        let counting: Vec<usize> =
+            state.problems.iter().enumerate().filter(|(_, (_, counts))| *counts).map(|(at, _)| at).collect();
+        state.taken.extend(counting);
+        state.reported = state.wanted.len();
+        found
+    }
+
+    /// The problems that count and were not taken.
+    pub fn new_problems(&self) -> Vec<Diagnostic> {
+        let state = self.state.borrow();
+        let open = state.problems.iter().enumerate();
+        open.filter(|(at, (_, counts))| *counts && !state.taken.contains(at))
+            .map(|(_, (diagnostic, _))| diagnostic.clone())
+            .collect()
+    }
+
+    /// Which planned units surely run.
+    pub fn set_sure(&self, sure: &[FileId]) {
+        self.state.borrow_mut().sure = sure.iter().copied().collect();
+    }
+
+    /// What is read from now on is read by this planned unit: problems count, and if it surely runs so do required
+    /// parameters without a value.
+    pub fn read_by_unit(&self, unit: &str, span: Span) {
+        let file = self.units.get(unit).copied();
+        let sure = file.is_some_and(|file| self.state.borrow().sure.contains(&file));
+        self.read_by(sure.then(|| (unit.into(), span)));
+        self.state.borrow_mut().counting = true;
+    }
+
+    /// Whether this is what a problem says that is shown where it is.
+    pub fn is_reported(&self, message: &str) -> bool {
+        self.state.borrow().problems.iter().any(|(known, counts)| *counts && known.message == message)
     }
 
     /// Reports a problem.
@@ -155,12 +196,20 @@ impl World {
 
     /// What is read from now on is read by this planned unit at this place; `None` = by nobody who counts.
     pub fn read_by(&self, reader: Option<(UnitName, Span)>) {
-        self.state.borrow_mut().reader = reader;
+        let mut state = self.state.borrow_mut();
+        state.counting = reader.is_some();
+        state.reader = reader;
     }
 
-    /// Required parameters without a value that planned units read.
+    /// Required parameters without a value that planned units read, without those that were reported.
     pub fn wanted(&self) -> IndexMap<(FileId, String), Vec<(UnitName, Span)>> {
-        self.state.borrow().wanted.clone()
+        let state = self.state.borrow();
+        state
+            .wanted
+            .iter()
+            .skip(state.reported)
+            .map(|(key, readers)| (key.clone(), readers.clone()))
+            .collect()
     }
 
     /// Evaluates under `asked`: refuses cycles and chains that are too deep.
@@ -226,12 +275,16 @@ impl World {
         }
     }
 
-    /// The value of a parameter.
+    /// The value of a parameter. A required one without a value is not known: that is reported once, with whoever
+    /// reads it, and what follows from it is not worth a word.
     ///
     /// # Errors
     /// In words: it has an invalid value, or is part of a cycle; reported at its place.
     pub fn param(&self, file: FileId, name: &str) -> Result<Value, String> {
-        self.full_param(file, name).map(|param| param.value)
+        let value = self.full_param(file, name)?.value;
+        let decl = self.files.get(file).and_then(|file| file.decls.get(name));
+        let missing = matches!(value, Value::Nothing) && decl.is_some_and(|decl| !decl.optional);
+        Ok(if missing { Value::Unknown } else { value })
     }
 
     /// A parameter with its history.
@@ -263,12 +316,14 @@ impl World {
             outer.missing.extend(met.missing.iter().cloned());
             outer.problems.extend(&met.problems);
         }
-        let Some(reader) = state.reader.clone() else { return };
-        for at in &met.problems {
-            if let Some((_, counts)) = state.problems.get_mut(*at) {
-                *counts = true;
+        if state.counting {
+            for at in &met.problems {
+                if let Some((_, counts)) = state.problems.get_mut(*at) {
+                    *counts = true;
+                }
             }
         }
+        let Some(reader) = state.reader.clone() else { return };
         for key in &met.missing {
             let readers = state.wanted.entry(key.clone()).or_default();
             if !readers.iter().any(|(unit, _)| *unit == reader.0) {
@@ -321,9 +376,7 @@ impl World {
         values::evaluate(node, &scope, &self.sources).map_err(|diagnostic| {
             let message = diagnostic.message.clone();
             // A problem below is reported where it is; what only follows from it is not.
-            let follows =
-                self.is_noted(&message) || (diagnostic.code == Code::NothingHere && self.misses_something());
-            if !follows {
+            if !self.is_noted(&message) {
                 self.note_problem(*diagnostic);
             }
             message
@@ -332,11 +385,6 @@ impl World {
 
     fn is_noted(&self, message: &str) -> bool {
         self.state.borrow().problems.iter().any(|(known, _)| known.message == message)
-    }
-
-    /// Whether what is being evaluated asked for a required parameter without a value.
-    fn misses_something(&self) -> bool {
-        self.state.borrow().met.last().is_some_and(|met| !met.missing.is_empty())
     }
 
     /// An invalid value: the fallback and one warning, or an error.

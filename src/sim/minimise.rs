@@ -20,6 +20,8 @@ pub fn minimise(scenario: &Scenario, fails: &mut dyn FnMut(&Scenario) -> bool) -
     };
     let polite = Scenario { faults: Faults::default(), ..best.clone() };
     keep(&mut best, polite);
+    let hasty = Scenario { calm: None, ..best.clone() };
+    keep(&mut best, hasty);
     let mut size = best.script.len().div_ceil(2);
     while size > 0 {
         let mut from = 0;

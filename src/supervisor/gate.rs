@@ -123,6 +123,7 @@ impl Supervisor {
                 Life::Skipped | Life::Group(_) => {}
                 Life::Finished if self.counts_as_up(current) => {}
                 Life::Failed | Life::Finished => return true,
+                Life::Waiting(Waiting::Unreachable { .. }) if self.stops_on_loss(current) => return true,
                 _ if unit.desired == Desired::Down => return true,
                 Life::Waiting(_) | Life::Backoff { .. } | Life::Stopping(_) => {
                     let needs = self.graph.edges(current).iter();
@@ -140,6 +141,10 @@ impl Supervisor {
             next += 1;
         }
         false
+    }
+
+    fn stops_on_loss(&self, unit: UnitId) -> bool {
+        self.policy.units[unit.0 as usize].kind == (Kind::External { stop_on_loss: true })
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,

@@ -5,7 +5,7 @@ use super::Supervisor;
 use super::cause::Cause;
 use super::snapshot::State;
 use super::turn::Turn;
-use super::unit::{Desired, Life};
+use super::unit::Life;
 use crate::plan::policy::{EdgeKind, Kind, UnitId};
 
 impl Turn<'_> {
@@ -37,8 +37,7 @@ impl Supervisor {
             State::Ready
         } else if all_down && !placed.is_empty() {
             State::Inactive
-        } else if placed.iter().all(|unit| self.unit_at(*unit).desired == Desired::Down) && !placed.is_empty()
-        {
+        } else if placed.iter().all(|unit| !self.is_wanted(*unit)) && !placed.is_empty() {
             State::Stopping
         } else {
             State::Starting

@@ -180,7 +180,8 @@ impl Supervisor {
     fn main_status(&self) -> Option<i32> {
         let place = self.policy.units.iter().position(|unit| unit.main)?;
         let unit = self.units.get(place)?;
-        let asked = self.shutdown.is_some_and(|shutdown| shutdown.reason != Reason::MainEnded);
+        let asked = unit.desired == Desired::Down
+            || self.shutdown.is_some_and(|shutdown| shutdown.reason != Reason::MainEnded);
         match unit.last_exit {
             Some(ExitStatus::Signal { signal, .. })
                 if asked && signal != SIGKILL && unit.stop_signal == Some(signal) =>

@@ -102,10 +102,16 @@ pub struct WhyLink {
     /// More about the state, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// `ready`, but somebody else is not well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
     /// What brought it here.
     pub cause: String,
     /// Since when, in seconds of the runner's clock.
     pub since: f64,
+    /// When the next automatic start is due (`backoff`), in seconds of the runner's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<f64>,
 }
 
 /// What `tenon wait --for` waits for.

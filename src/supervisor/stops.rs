@@ -202,7 +202,13 @@ impl Supervisor {
             Life::Stopping(other) => self.shutdown.is_some() || other.round == own.round,
             _ => false,
         });
-        ordered.chain(others).collect()
+        let mut holders: Vec<UnitId> = Vec::new();
+        for other in ordered.chain(others) {
+            if !holders.contains(&other) {
+                holders.push(other);
+            }
+        }
+        holders
     }
 
     /// Whom a stop signal means at this moment: the main process, or when it has gone, what is left.

@@ -7,6 +7,9 @@ use super::unit::{Desired, Life, Preparing, Process, Stage, Starting, Stopping, 
 use super::{Supervisor, Time};
 use crate::plan::policy::{Kind, UnitId};
 
+/// Processes of a start whose main process has gone.
+const LEFT_OVERS: &str = "its left-overs";
+
 impl Supervisor {
     /// Everything about a unit at a moment.
     pub(super) fn snapshot_of(&self, id: UnitId, now: Time) -> UnitSnapshot {
@@ -48,9 +51,13 @@ impl Supervisor {
         let unit = self.unit_at(id);
         match unit.life() {
             Life::Waiting(Waiting::ForOthers { .. }) => {
-                let blockers = self.blockers(id, now);
-                let words: Vec<String> =
-                    blockers.iter().map(|blocker| self.blocker_words(*blocker)).collect();
+                let mut words: Vec<String> = Vec::new();
+                for word in self.blockers(id, now).iter().map(|blocker| self.blocker_words(*blocker)) {
+                    // Two edges to one unit are one reason.
+                    if !words.contains(&word) {
+                        words.push(word);
+                    }
+                }
                 (!words.is_empty()).then(|| format!("on {}", words.join(", ")))
             }
             Life::Preparing(Preparing::Step { step, .. }) => Some(format!("bootstrap step {}", step + 1)),
@@ -93,19 +100,30 @@ impl Supervisor {
         match (stopping.stage, stopping.process) {
             (Stage::Held, _) => {
                 let names: Vec<String> = self.holders(id).iter().map(|unit| self.name_of(*unit)).collect();
+                if stopping.process.is_none() && names.is_empty() {
+                    return Some(LEFT_OVERS.to_owned());
+                }
                 (!names.is_empty()).then(|| format!("after {}", names.join(", ")))
             }
             (Stage::Rung { .. }, Some(_)) => None,
-            (Stage::Rung { .. }, None) => Some("its left-overs".to_owned()),
+            (Stage::Rung { .. }, None) => Some(LEFT_OVERS.to_owned()),
             (Stage::Killed { .. }, Some(_)) => Some("killed".to_owned()),
-            (Stage::Killed { .. }, None) => Some("its left-overs, killed".to_owned()),
+            (Stage::Killed { .. }, None) => Some(format!("{LEFT_OVERS}, killed")),
         }
     }
 
     /// Units that this one's next move waits for.
     fn waits_for(&self, id: UnitId, now: Time) -> Vec<UnitId> {
         match self.unit_at(id).life() {
-            Life::Waiting(_) => self.blockers(id, now).iter().map(|blocker| blocker.on).collect(),
+            Life::Waiting(_) => {
+                let mut units: Vec<UnitId> = Vec::new();
+                for on in self.blockers(id, now).iter().map(|blocker| blocker.on) {
+                    if !units.contains(&on) {
+                        units.push(on);
+                    }
+                }
+                units
+            }
             Life::Stopping(Stopping { stage: Stage::Held, .. }) => self.holders(id),
             Life::Group(State::Ready) => Vec::new(),
             Life::Group(_) => self.missing_members(id),
@@ -146,8 +164,16 @@ impl Supervisor {
             unit: self.name_of(id),
             state: unit.state(),
             detail: self.detail(id, now),
+            degraded: match unit.life() {
+                Life::Ready(up) => up.degraded.clone(),
+                _ => None,
+            },
             cause: unit.cause().to_string(),
             since: seconds(unit.since()),
+            retry_at: match unit.life() {
+                Life::Backoff { until } => Some(seconds(*until)),
+                _ => None,
+            },
         }
     }
 

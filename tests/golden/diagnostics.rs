@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon::diagnostic::{Code, Diagnostic, Level, SourceMap, has_errors, human, in_order, json};
+use tenon::diagnostic::{Code, Diagnostic, Level, SourceMap, human, in_order, json, without_follow_ups};
 use tenon::facts::Facts;
 use tenon::load::{SearchPath, load};
 use tenon::plan::{self, EnvFileText};
@@ -59,9 +59,8 @@ fn check_folder(folders: Vec<PathBuf>, options: &str, sources: &mut SourceMap) -
         Inputs { files: &files, options: chosen, environment: environment.as_ref(), facts: facts.as_ref() };
     let (graph, found) = resolve(&inputs, sources);
     diagnostics.extend(found);
-    if !has_errors(&diagnostics) {
-        diagnostics.extend(final_values(&graph, environment.as_ref(), sources));
-    }
+    let values = final_values(&graph, environment.as_ref(), sources);
+    diagnostics.extend(without_follow_ups(&diagnostics, values));
     in_order(diagnostics)
 }
 

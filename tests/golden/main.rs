@@ -9,6 +9,8 @@
 )]
 
 mod diagnostics;
+mod docs;
+mod machine;
 mod node;
 mod nodes;
 mod plan;

@@ -249,15 +249,21 @@ fn every_node_is_planned_as_written() {
 #[test]
 fn rows_worked_out_by_hand() {
     let mut problems = Vec::new();
-    for (name, unit, row, requirement) in BY_HAND {
-        let case = CASES.iter().find(|case| case.name == *name).unwrap();
+    for case in CASES {
+        let of_case: Vec<_> = BY_HAND.iter().filter(|(name, ..)| *name == case.name).collect();
+        if of_case.is_empty() {
+            continue;
+        }
         let planned = plan(case);
-        if !rows(planned.unit(unit)).iter().any(|known| known == row) {
-            problems.push(format!(
-                "{name} {unit} [{requirement}]: no row `{row}`, in\n{}",
-                rows(planned.unit(unit)).join("\n")
-            ));
+        for (name, unit, row, requirement) in of_case {
+            let found = rows(planned.unit(unit));
+            if !found.iter().any(|known| known == row) {
+                problems
+                    .push(format!("{name} {unit} [{requirement}]: no row `{row}`, in\n{}", found.join("\n")));
+            }
         }
     }
+    let unknown = BY_HAND.iter().find(|(name, ..)| CASES.iter().all(|case| case.name != *name));
+    assert_eq!(unknown, None);
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

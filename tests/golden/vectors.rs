@@ -9,6 +9,7 @@ const NPU_RANGE: &str = "HCCL_NPU_SOCKET_PORT_RANGE";
 const RANGE: &str = "HCCL_SOCKET_PORT_RANGE";
 const HOST_RANGE: &str = "HCCL_HOST_SOCKET_PORT_RANGE";
 const FABRIC: &str = "ASCEND_ENABLE_USE_FABRIC_MEM";
+const SWITCH: &str = "MOTOR_RESTART_LOCAL_SERVICE";
 const BUFFER: &str = "ASCEND_BUFFER_POOL";
 
 /// Eight cards of the generation, every version floor met.
@@ -293,7 +294,6 @@ fn motor_restart_local_service_0_restarts_nothing_unset_or_empty_does() {
             .find_map(|line| line.trim().strip_prefix("restart").map(|rest| rest.trim().to_owned()))
             .unwrap()
     };
-    const SWITCH: &str = "MOTOR_RESTART_LOCAL_SERVICE";
     assert!(restart(on("a2").env(SWITCH, "0")).starts_with("never"));
     assert!(restart(on("a2")).starts_with("always"));
     assert!(restart(on("a2").env(SWITCH, "")).starts_with("always"));

@@ -199,7 +199,7 @@ fn profiles_are_listed_shown_and_detected() {
         "profiles/small.toml",
         "description = \"a small box\"\nfallback = true\naliases = [\"tiny\"]\n",
     );
-    assert_eq!(env.node(&["profile", "list"]).stdout, "  small\n");
+    assert_eq!(env.node(&["profile", "list"]).stdout, "  small  a small box; also tiny; the fallback\n");
     assert!(env.node(&["profile", "show", "tiny"]).code(0).stdout.contains("a small box"));
     let detected = env.node(&["profile", "detect"]);
     detected.code(0);

@@ -4,6 +4,7 @@
 use crate::env::TestEnv;
 use crate::runner::until;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// What must not be touched: name, value.
 fn values() -> Vec<(&'static str, String)> {
@@ -51,9 +52,8 @@ fn process(text: &str, inherited: &[(&str, &str)]) -> (BTreeMap<String, Vec<u8>>
         .spawn()
         .unwrap();
     let pid = until("a process", || {
-        if runner.try_wait().unwrap().is_some() {
-            panic!("{}", std::fs::read_to_string(env.path("said")).unwrap());
-        }
+        let ended = runner.try_wait().unwrap();
+        assert!(ended.is_none(), "{}", std::fs::read_to_string(env.path("said")).unwrap());
         let text = std::fs::read_to_string(env.path("state/events.jsonl")).ok()?;
         text.lines().rev().find_map(|line| {
             let event: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -91,15 +91,12 @@ const SLEEP: &str = "command = [\"/bin/sleep\", \"60\"]\n";
 fn plain_default_fill_set_and_inherited_values() {
     let mut text = format!("{SLEEP}[env]\n");
     for (name, value) in values() {
-        text.push_str(&format!(
-            "ENV_{name} = {}\nFILL_{name} = \"\"\nSET_{name} = \"old\"\n",
-            quoted(&value)
-        ));
+        write!(text, "ENV_{name} = {}\nFILL_{name} = \"\"\nSET_{name} = \"old\"\n", quoted(&value)).unwrap();
     }
     for (kind, prefix) in [("default", "DEFAULT"), ("fill", "FILL"), ("set", "SET")] {
-        text.push_str(&format!("[rule.{kind}]\n"));
+        writeln!(text, "[rule.{kind}]").unwrap();
         for (name, value) in values() {
-            text.push_str(&format!("{kind}.{prefix}_{name} = {}\n", quoted(&value)));
+            writeln!(text, "{kind}.{prefix}_{name} = {}", quoted(&value)).unwrap();
         }
     }
     let inherited: Vec<(String, String)> =
@@ -118,7 +115,7 @@ fn plain_default_fill_set_and_inherited_values() {
 fn values_that_expressions_pass_on() {
     let mut text = format!("{SLEEP}[rule.pass]\n");
     for (name, _) in values() {
-        text.push_str(&format!("default.OUT_{name} = \"{{{{ env.IN_{name} }}}}\"\n"));
+        writeln!(text, "default.OUT_{name} = \"{{{{ env.IN_{name} }}}}\"").unwrap();
     }
     text.push_str("default.OUT_braces = \"{{ env.IN_braces }}\"\n");
     let mut inherited: Vec<(String, String)> =
@@ -137,7 +134,7 @@ fn entries_of_list_variables() {
     let mut text = format!("{SLEEP}[rule.lists]\nseparator = \"\\u0001\"\n");
     for (name, value) in values() {
         let value = quoted(&value);
-        text.push_str(&format!("prepend.FRONT_{name} = [{value}]\nappend.BACK_{name} = [{value}]\n"));
+        write!(text, "prepend.FRONT_{name} = [{value}]\nappend.BACK_{name} = [{value}]\n").unwrap();
     }
     let old: Vec<(String, String)> = values()
         .into_iter()
@@ -158,7 +155,7 @@ fn entries_of_list_variables() {
 fn values_merged_into_json() {
     let mut text = format!("{SLEEP}[rule.merge]\n");
     for (name, value) in values() {
-        text.push_str(&format!("merge.VAR.\"new.{name}\" = {}\n", quoted(&value)));
+        writeln!(text, "merge.VAR.\"new.{name}\" = {}", quoted(&value)).unwrap();
     }
     // Two long ones together would be more than the kernel takes.
     let old_values: Vec<(&str, String)> = values().into_iter().filter(|(name, _)| *name != "long").collect();

@@ -122,6 +122,10 @@ fn logs_and_events_tell_the_past_and_follow() {
     let sequences: Vec<u64> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
     assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "none is missing");
 
+    // Without a name: of all, with their names.
+    let all = env.tenon(&["logs", "-n", "1"]).code(0).stdout.clone();
+    assert!(all.contains("base | tick\n") && all.contains("top | tick\n"), "{all}");
+
     let mut command = env.command(&["logs", "--follow", "-n", "1", "base", "top"]);
     let logs = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut command = env.command(&["events", "--follow", "--last", "0", "top"]);
@@ -191,4 +195,65 @@ fn the_socket_may_lie_elsewhere_and_the_node_file_tells_where() {
     env.tenon(&["status"]).code(3);
     env.node(&["status"]).code(0);
     env.tenon(&["status", "--socket", socket.to_str().unwrap()]).code(0);
+}
+
+#[test]
+fn what_is_said_names_cause_and_consequence_once() {
+    let env = TestEnv::new();
+    env.write("units/slow.toml", "kind = \"task\"\ncommand = \"sleep 0.3\"\n");
+    env.write(
+        "units/late.toml",
+        "command = \"sleep 60\"\nneeds = [\"slow:finished\"]\nafter = [\"slow:finished\"]\n",
+    );
+    env.write("units/bad.toml", "command = \"sh -c 'exit 3'\"\n[restart]\ndelays = [\"1h\"]\njitter = 0.0\n");
+    env.write(
+        "units/messy.toml",
+        "command = [\"sh\", \"-c\", \"(trap '' TERM; sleep 60) & exit 4\"]\n\
+         restart = \"never\"\n[stop]\ntimeout = \"300ms\"\n",
+    );
+    let runner = env.run();
+    runner.wait_state("late ready", 1).wait_state("messy failed", 1).wait_state("bad backoff", 1);
+    let said = runner.said();
+    let says = |text: &str| said.contains(text);
+    // Two edges to one unit are one reason to wait.
+    assert!(says("late: waiting (on slow: waiting itself)\n"), "{said}");
+    // Who waits for nobody is not said to wait; who left nothing behind is not said to be stopped.
+    assert!(!says("| slow: waiting") && !says("slow: stopping") && !says("bad: stopping"), "{said}");
+    assert!(says("slow: finished (succeeded)") && says("bad: backoff (exited with 3)"), "{said}");
+    assert!(says("messy: stopping its left-overs (exited with 4)"), "{said}");
+
+    let why = env.tenon(&["why", "bad"]).code(0).stdout.clone();
+    assert!(why.starts_with("bad waits for its next start (back-off, due in "), "{why}");
+    assert!(why.ends_with("because it exited with 3\n"), "{why}");
+    let why = env.tenon(&["why", "messy"]).code(0).stdout.clone();
+    assert!(why.ends_with("ago: it exited with 4; restart is `never`\n"), "{why}");
+}
+
+#[test]
+fn what_a_probe_finds_tells_no_secret() {
+    let env = TestEnv::new();
+    env.write(
+        "units/web.toml",
+        "command = \"sleep 60\"\nenv = { A_TOKEN = \"hush-hush\", P = \"{{ param.pw }}\" }\n\
+         [param.pw]\ntype = \"secret\"\ndefault = \"my-secret\"\n\
+         [ready]\nexec = [\"sh\", \"-c\", \"echo no $A_TOKEN $P; false\"]\ninterval = \"20ms\"\ntimeout = \"300ms\"\n",
+    );
+    let runner = env.run();
+    runner.wait_state("web backoff", 1);
+    let mut told = std::fs::read_to_string(env.path("state/events.jsonl")).unwrap() + &runner.said();
+    for args in [&["status"][..], &["why", "web"], &["events"], &["probe", "web"], &["cat", "web"]] {
+        told += &env.tenon(&[&["--dir", "node"], args].concat()).stdout;
+    }
+    assert!(told.contains("no *** ***"), "{told}");
+    assert!(!told.contains("hush-hush") && !told.contains("my-secret"), "{told}");
+}
+
+#[test]
+fn a_main_unit_that_is_stopped_on_request_ends_the_runner_well() {
+    let env = TestEnv::new();
+    env.write("units/web.toml", "command = \"sleep 60\"\nmain = true\n");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    env.tenon(&["stop", "web"]);
+    assert_eq!(runner.ended(), 0, "{}", runner.said());
 }

@@ -35,7 +35,7 @@ fn the_table_shows_who_takes_what_and_how_to_cure_it() {
     let answer = env.node(&["plan", "--ports", "--facts", "facts.toml"]);
     assert_data_eq!(
         answer.code(0).stdout.clone(),
-        str![[r#"
+        str![[r"
 ON    PORTS        WHAT       OWNER           NAME       WRITTEN
 host  8080         listens    rest            http       node/units/rest.toml:3
 host  8080         taken now  httpd (pid 77)  0.0.0.0
@@ -55,7 +55,7 @@ taken: 8080 on host: `http` of `rest` meets httpd (pid 77), who listens there no
 sometimes taken: 20001 on host: `kv` of `api` meets the random range of card 0
   fix: change `port` in `[set.api]`: there is room from 28000 on
 
-"#]]
+"]]
     );
     assert!(answer.stderr.contains("`kv` has room from 28000 on"), "{}", answer.stderr);
 }

@@ -9,10 +9,11 @@ use std::ops::ControlFlow;
 
 /// Runs the verb.
 pub fn run(context: &Context, args: &LogsArgs) -> Result<(), CliError> {
-    let call = LogsCall { units: args.units.clone(), lines: Some(args.lines), follow: Some(args.follow) };
-    let mut client = connect(context)?;
+    let units = if args.units.is_empty() { vec!["*".to_owned()] } else { args.units.clone() };
     // With one unit its name in front of every line says nothing.
-    let named = args.units.len() > 1 || args.units.iter().any(|unit| unit.contains(['*', '?', ':']));
+    let named = units.len() > 1 || units.iter().any(|unit| unit.contains(['*', '?', ':']));
+    let call = LogsCall { units, lines: Some(args.lines), follow: Some(args.follow) };
+    let mut client = connect(context)?;
     if !args.follow {
         let reply: LogsReply = client.call("Logs", &call, SOON)?;
         return show(context, &reply.lines, named);

@@ -385,6 +385,16 @@ fn syntax(text: &str, problem: &Problem, file: FileId) -> Diagnostic {
         "unclosed array" => ("a list is not closed", "`]` is missing", "close the list with `]`"),
         "unclosed table" => ("a table header is not closed", "`]` is missing", "close the header with `]`"),
         "unclosed inline table" => ("a table is not closed", "`}` is missing", "close the table with `}`"),
+        _ if control_character(text, problem.at.start) => (
+            "a control character stands in the file",
+            "this byte does not show",
+            "remove it; in double quotes it is written like `\\u0007`",
+        ),
+        "recursion limit" | "cannot recurse further; max recursion depth met" => (
+            "lists or tables are nested too deeply",
+            "",
+            "no value needs so many levels: name a file that holds the data instead",
+        ),
         "invalid basic string" | "invalid literal string" => (
             "a string is not closed",
             "the quote is missing",
@@ -407,6 +417,12 @@ fn syntax(text: &str, problem: &Problem, file: FileId) -> Diagnostic {
         diagnostic = diagnostic.context(Span::new(file, open..open + 1), "the list starts here");
     }
     diagnostic.with_help(help)
+}
+
+/// Whether a character stands here that TOML allows nowhere.
+fn control_character(text: &str, at: usize) -> bool {
+    let next = text.get(at..).and_then(|rest| rest.chars().next());
+    next.is_some_and(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 /// Whether a line `key = …` starts here.

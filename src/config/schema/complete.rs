@@ -99,10 +99,12 @@ fn exclusive(root: &Table, out: &mut Vec<Diagnostic>) {
                 ));
             }
         }
-        if probes == "health" && !PROBES.iter().any(|probe| table.get(probe).is_some()) {
+        // [ready] may hold a `settle` alone.
+        let empty = table.get("all").is_some_and(|all| all.as_array().is_some_and(<[Node]>::is_empty));
+        if empty || (probes == "health" && !PROBES.iter().any(|probe| table.get(probe).is_some())) {
             let place = root.entries.get(probes).map(|entry| entry.key);
             out.extend(
-                place.map(|key| missing(key, "[health] asks nothing".to_owned(), "http = \"http://…\"")),
+                place.map(|key| missing(key, format!("[{probes}] asks nothing"), "http = \"http://…\"")),
             );
         }
     }

@@ -11,6 +11,12 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::{Each, Expr, Template, duration, port_range::PortRange, size};
 use std::ops::Range;
 
+/// A sentence as messages are written: it begins small and has no full stop.
+fn in_a_line(sentence: &str) -> String {
+    let mut rest = sentence.trim_end_matches('.').chars();
+    rest.next().into_iter().flat_map(char::to_lowercase).chain(rest).collect()
+}
+
 impl Checker<'_> {
     pub(super) fn value(&mut self, want: &Want<'_>, node: &Node) {
         if let Item::Str(text) = &node.item
@@ -215,7 +221,7 @@ impl Checker<'_> {
         let diagnostic = Diagnostic::error(code, message).at(node.span, "");
         self.out.push(match right {
             Some(right) => diagnostic.with_patch("write", node.span, right),
-            None => diagnostic.with_help(format!("`tenon explain {}` says how it is written", code.name())),
+            None => diagnostic.with_help(in_a_line(code.about())),
         });
     }
 

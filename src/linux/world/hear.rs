@@ -11,6 +11,7 @@ use crate::linux::serve::News;
 use crate::linux::{clock, tree};
 use crate::plan::exec::Probe;
 use crate::plan::policy::{ReadyBy, UnitId};
+use crate::plan::{is_secret_name, masked};
 use crate::supervisor::{Event, Notify, Phase, ProbeKind, Verdict};
 
 impl World {
@@ -135,8 +136,21 @@ impl World {
         self.helpers.readable(id, &self.poller);
     }
 
+    /// What is found goes to status, events and messages: secrets of the unit stay out of it.
+    fn masked(&self, id: UnitId, found: &str) -> String {
+        let exec = self.plan.exec.get(id.0 as usize);
+        let env = exec.into_iter().flat_map(|exec| &exec.env).filter(|(name, _)| is_secret_name(name));
+        let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
+        masked(found, self.plan.secrets.iter().map(String::as_str).chain(own))
+    }
+
     /// A probe set has a verdict.
     pub(super) fn answered(&mut self, (asked, verdict): Answer) {
+        let verdict = match verdict {
+            Verdict::Pass => Verdict::Pass,
+            Verdict::Fail(found) => Verdict::Fail(self.masked(asked.unit, &found)),
+            Verdict::Degraded(found) => Verdict::Degraded(self.masked(asked.unit, &found)),
+        };
         let ticket = match asked.by {
             Asker::Machine(generation) => {
                 let (unit, kind) = (asked.unit, asked.kind);

@@ -9,6 +9,7 @@ mod end;
 mod hear;
 mod reexec;
 mod reload;
+mod say;
 pub mod signs;
 mod start;
 
@@ -36,8 +37,9 @@ use crate::control::{self, PlanChange, ProbeFinding, Ticket};
 use crate::plan::Plan;
 use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
-use crate::supervisor::snapshot::{State, UnitSnapshot};
+use crate::supervisor::snapshot::State;
 use crate::supervisor::{Action, Change, Event, Generation, Outcome, Phase, ProbeKind, Supervisor, Time};
+use say::{Unsaid, in_words};
 
 /// Events given to the supervisor in one turn; what is left waits for the next.
 const EVENTS_A_PUMP: usize = 4096;
@@ -127,6 +129,8 @@ pub struct World {
     said_missing: BTreeSet<UnitId>,
     /// The last message about each unit.
     said: BTreeMap<UnitId, String>,
+    /// Messages about units that wait for the end of the turn.
+    unsaid: Unsaid,
 }
 
 impl World {
@@ -191,6 +195,7 @@ impl World {
             never_ran: false,
             said_missing: BTreeSet::new(),
             said: BTreeMap::new(),
+            unsaid: Unsaid::default(),
         };
         if let Some(before) = before {
             world.adopt(before);
@@ -274,19 +279,7 @@ impl World {
             }
             self.said.insert(unit, words);
         } else if news {
-            match after.state {
-                State::Failed | State::Unhealthy => tracing::warn!("{words}"),
-                // On the way between two states that are said.
-                State::Preparing => tracing::debug!("{words}"),
-                State::Inactive
-                | State::Waiting
-                | State::Starting
-                | State::Ready
-                | State::Stopping
-                | State::Backoff
-                | State::Finished
-                | State::Skipped => tracing::info!("{words}"),
-            }
+            self.unsaid.add(unit, after.state, words.clone());
             self.said.insert(unit, words);
         }
         let (record, trouble) = self.events.add(after, None);
@@ -406,6 +399,7 @@ impl World {
     }
 
     fn write_messages(&mut self) {
+        self.unsaid.say();
         for (level, text) in self.messages.take() {
             let level = match level {
                 tracing::Level::ERROR => "error",
@@ -441,15 +435,6 @@ impl World {
         }
         self.inbox.push_back(Event::Shutdown { fast });
     }
-}
-
-/// `web: ready (degraded: …)`, `web: waiting (on db: …)`, `web: backoff (exited with 3)`.
-fn in_words(unit: &UnitSnapshot) -> String {
-    let degraded = unit.degraded.as_ref().map(|why| format!("degraded: {why}"));
-    let cause = Some(unit.cause.clone()).filter(|cause| !cause.is_empty());
-    let more = degraded.or_else(|| unit.detail.clone()).or(cause);
-    let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
-    format!("{}: {}{more}", unit.unit, unit.state.word())
 }
 
 /// The slots of the run directory, and what is left in them.

@@ -31,18 +31,16 @@ impl World {
         for (signature, line) in found {
             let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
             let generation = unit.generation;
-            let first = match unit.signs.iter_mut().find(|known| known.signature == signature) {
-                Some(known) => {
-                    let first = known.generation != generation;
-                    known.count = if first { 1 } else { known.count.saturating_add(1) };
-                    known.generation = generation;
-                    known.line = line;
-                    first
-                }
-                None => {
-                    unit.signs.push(Sighting { signature, generation, count: 1, line });
-                    true
-                }
+            let known = unit.signs.iter_mut().find(|known| known.signature == signature);
+            let first = if let Some(known) = known {
+                let first = known.generation != generation;
+                known.count = if first { 1 } else { known.count.saturating_add(1) };
+                known.generation = generation;
+                known.line = line;
+                first
+            } else {
+                unit.signs.push(Sighting { signature, generation, count: 1, line });
+                true
             };
             if first {
                 self.tell_sign(id, signature);

@@ -88,7 +88,7 @@ impl World {
             Preflight::Memory(_) => self.claimed_by_others(id),
             _ => 0,
         };
-        preflight::ask(condition, &Situation { exec, nofile: self.nofile.map(|(soft, _)| soft), claimed })
+        preflight::ask(condition, &Situation { exec, nofile: self.nofile, claimed })
     }
 
     /// What running units have asked for in memory and not taken yet: nobody else may count on it.

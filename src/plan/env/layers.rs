@@ -46,9 +46,21 @@ pub(in crate::plan) fn inherited(world: World<'_>, inherit: Option<&Node>) -> En
     state
 }
 
-/// Variables that speak of the runner itself, not of its children.
+/// Variables that speak of the runner itself, not of its children: how it was started, and the folders it was given.
 fn never_inherited(name: &str) -> bool {
-    const NAMES: [&str; 4] = ["NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID"];
+    const NAMES: [&str; 11] = [
+        "NOTIFY_SOCKET",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+        "MAINPID",
+        "SYSTEMD_EXEC_PID",
+        "RUNTIME_DIRECTORY",
+        "STATE_DIRECTORY",
+        "LOGS_DIRECTORY",
+        "CACHE_DIRECTORY",
+        "CONFIGURATION_DIRECTORY",
+        "CREDENTIALS_DIRECTORY",
+    ];
     const PREFIXES: [&str; 3] = ["LISTEN_", "WATCHDOG_", "TENON_"];
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -188,6 +188,8 @@ fn what_speaks_of_the_runner_never_reaches_a_unit() {
         ("JOURNAL_STREAM", "1"),
         ("MAINPID", "1"),
         ("TENON_ROLE", "x"),
+        ("RUNTIME_DIRECTORY", "/run/tenon"),
+        ("CREDENTIALS_DIRECTORY", "/run/credentials/tenon"),
         ("A", "1"),
     ];
     check(&own, "inherit = ['*']", &["A=1"]);

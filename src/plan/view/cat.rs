@@ -1,8 +1,9 @@
 //! `tenon cat`: a merged unit as TOML, each value with where it is from and what it replaced.
 
-use super::{place_of, tree_layer};
+use super::{MASK, place_of, tree_layer};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::SourceMap;
+use crate::plan::is_secret_name;
 use crate::resolve::values;
 use std::fmt::Write as _;
 
@@ -23,11 +24,14 @@ fn section(table: &Table, path: &mut Vec<String>, sources: &SourceMap, out: &mut
         let names: Vec<String> = path.iter().map(|name| key(name)).collect();
         let _ = writeln!(out, "{}[{}]", if out.is_empty() { "" } else { "\n" }, names.join("."));
     }
+    let declared = table.get("type").and_then(Node::as_str) == Some("secret");
     for (name, _, node) in table.iter().filter(|(_, _, node)| !is_section(node)) {
-        value(name, node, sources, out);
+        let hidden = is_hidden(name, node) || declared && name == "default" && is_literal(node);
+        value(name, node, hidden, sources, out);
     }
     for removed in &table.removed {
-        let was = values::as_written(&removed.entry.node);
+        let node = &removed.entry.node;
+        let was = if is_hidden(&removed.name, node) { MASK.to_owned() } else { values::as_written(node) };
         let _ = writeln!(
             out,
             "# {} = {was} removed by {}, {} (was from {})",
@@ -46,10 +50,22 @@ fn section(table: &Table, path: &mut Vec<String>, sources: &SourceMap, out: &mut
     }
 }
 
-fn value(name: &str, node: &Node, sources: &SourceMap, out: &mut String) {
+/// Whether a value is what its name says is a secret, and no template that only says where to get it.
+fn is_hidden(name: &str, node: &Node) -> bool {
+    is_secret_name(name) && is_literal(node)
+}
+
+fn is_literal(node: &Node) -> bool {
+    node.as_str().is_some_and(|text| !text.contains("{{"))
+}
+
+fn value(name: &str, node: &Node, hidden: bool, sources: &SourceMap, out: &mut String) {
     let head = key(name);
     let origin = place_of(sources, node.span);
     match &node.item {
+        _ if hidden => {
+            let _ = writeln!(out, "{head} = \"{MASK}\"  # {origin}");
+        }
         Item::Array(items) if long(items) => {
             let _ = writeln!(out, "{head} = [  # {origin}");
             for item in items {
@@ -64,7 +80,8 @@ fn value(name: &str, node: &Node, sources: &SourceMap, out: &mut String) {
         }
     }
     for loser in &node.losers {
-        let words = values::as_written(loser);
+        let hidden = hidden || is_hidden(name, loser);
+        let words = if hidden { MASK.to_owned() } else { values::as_written(loser) };
         let _ = writeln!(
             out,
             "#   over {words} of {}, {}",
@@ -88,11 +105,17 @@ fn inline(node: &Node) -> String {
         Item::Datetime(text) => text.clone(),
         Item::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         Item::Table(table) => {
-            let entries: Vec<String> =
-                table.iter().map(|(name, _, node)| format!("{} = {}", key(name), inline(node))).collect();
+            let entries: Vec<String> = table
+                .iter()
+                .map(|(name, _, node)| format!("{} = {}", key(name), member(name, node)))
+                .collect();
             if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
         }
     }
+}
+
+fn member(name: &str, node: &Node) -> String {
+    if is_hidden(name, node) { format!("\"{MASK}\"") } else { inline(node) }
 }
 
 /// A TOML string: in single quotes where that needs no escapes and double quotes would.

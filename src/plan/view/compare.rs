@@ -33,7 +33,7 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
     let units = |plan: &'_ Value| plan["units"].as_array().cloned().unwrap_or_default();
     let (before, after) = (units(old), units(new));
     let named = |all: &[Value], name: &Value| all.iter().find(|unit| unit["name"] == *name).cloned();
-    let changed = |unit: &Value, what, changes| Changed {
+    let told = |unit: &Value, what, changes| Changed {
         unit: unit["name"].as_str().unwrap_or_default().to_owned(),
         what,
         holds_data: unit["holds_data"] == true,
@@ -42,16 +42,16 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
     let mut out = Vec::new();
     for unit in &after {
         let Some(known) = named(&before, &unit["name"]) else {
-            out.push(changed(unit, "added", Vec::new()));
+            out.push(told(unit, "added", Vec::new()));
             continue;
         };
         let changes = unit_changes(&known, unit);
         if !changes.is_empty() {
-            out.push(changed(unit, "changed", changes));
+            out.push(told(unit, "changed", changes));
         }
     }
     let gone = before.iter().filter(|unit| named(&after, &unit["name"]).is_none());
-    out.extend(gone.map(|unit| changed(unit, "removed", Vec::new())));
+    out.extend(gone.map(|unit| told(unit, "removed", Vec::new())));
     out
 }
 

@@ -32,9 +32,14 @@ const UNKNOWN: &str = "unknown here";
 
 /// A text with every declared secret masked. Very short ones are left: they would mask half of everything.
 fn mask(plan: &Plan, text: &str) -> String {
+    masked(text, plan.secrets.iter().map(String::as_str))
+}
+
+/// A text with these secrets masked, except very short ones.
+pub fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> String {
     const MIN: usize = 4;
-    let secrets = plan.secrets.iter().filter(|secret| secret.len() >= MIN);
-    secrets.fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK))
+    let secrets = secrets.filter(|secret| secret.len() >= MIN);
+    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, MASK))
 }
 
 /// The value of something traced, as it may be shown.

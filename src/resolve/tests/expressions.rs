@@ -261,6 +261,29 @@ fn names_are_checked_before_anything_runs() {
 
 // ---- profiles ----
 
+/// `any`, `all`, one condition without a list, and both.
+#[test]
+fn all_conditions_of_detect_count() {
+    let chosen = |detect: &str| {
+        let files = format!(
+            "--- profiles/p.toml\nfact.pci = {{ type = 'list', from = [] }}\n[detect]\n{detect}
+         --- units/a.toml\ncommand = 'a'
+         "
+        );
+        run(&files, &["profile=auto", "facts {\"pci\": [\"1\"]}"]).graph.profile.is_some()
+    };
+    let (yes, no) = ("\"'1' in fact.pci\"", "\"'2' in fact.pci\"");
+    assert!(chosen(&format!("any = {yes}")));
+    assert!(!chosen(&format!("any = {no}")));
+    assert!(chosen(&format!("any = [{no}, {yes}]")));
+    assert!(!chosen("any = []"));
+    assert!(chosen(&format!("all = {yes}")));
+    assert!(!chosen(&format!("all = [{yes}, {no}]")));
+    assert!(chosen(&format!("any = [{yes}, {no}]\nall = [{yes}]")));
+    assert!(!chosen(&format!("any = {yes}\nall = {no}")));
+    assert!(!chosen(&format!("any = {no}\nall = {yes}")));
+}
+
 #[test]
 fn a_profile_by_name_alias_and_detection() {
     let files = "--- profiles/base.toml\nfact.pci = { type = 'list', from = [] }\nparam.link = { type = 'string', default = 'a' }

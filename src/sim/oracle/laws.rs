@@ -86,7 +86,9 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let away = self.is_away(edge.to) || (lenient && self.get(edge.to).adrift);
+                let (other, kind) = (self.get(edge.to), &self.plan.units[edge.to.0 as usize].kind);
+                let lost = other.unreachable && *kind == Kind::External { stop_on_loss: true };
+                let away = self.is_away(edge.to) || (lenient && (other.adrift || lost));
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }

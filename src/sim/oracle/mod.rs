@@ -274,9 +274,11 @@ impl Oracle {
     /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
     fn named(&mut self, unit: UnitId, wanted: bool, stops: bool) {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+        let failing = self.get(unit).unhealthy || self.is_late(unit);
+        let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
         let seen = self.get_mut(unit);
         seen.wanted = wanted && !skipped;
-        seen.named |= stops;
+        seen.named |= stops || held;
         seen.preparing &= seen.wanted;
         let done = (seen.finished, seen.never);
         seen.clear();

@@ -129,9 +129,9 @@ impl Oracle {
             }
             Event::Prepared { unit, generation, result } => {
                 if self.is_current(*unit, *generation) && self.get(*unit).preparing {
-                    self.get_mut(*unit).preparing = false;
                     let policy = &self.plan.units[unit.0 as usize];
                     let only_files = policy.kind == (Kind::Task { has_command: false }) && policy.steps == 0;
+                    self.get_mut(*unit).preparing = result.is_ok() && !only_files;
                     if result.is_err() {
                         self.start_failed(*unit, SelfEnd::NotStarted);
                     } else if only_files {
@@ -206,7 +206,10 @@ impl Oracle {
             Phase::Step(_) if status == ExitStatus::Code(0) && !asked_to && only_files && last => {
                 seen.self_end = Some(DONE);
             }
-            Phase::Step(_) if status == ExitStatus::Code(0) && !asked_to => return,
+            Phase::Step(_) if status == ExitStatus::Code(0) && !asked_to => {
+                seen.preparing = true;
+                return;
+            }
             Phase::Step(_) if !asked_to => seen.self_end = Some(SelfEnd::Step(status)),
             Phase::Main if !asked_to => {
                 let premature = ready_at.is_none() && !task;
@@ -376,7 +379,7 @@ impl Oracle {
             let fell = away || other.adrift || lost;
             let newer = edge.restart_with
                 && other.generation > seen.generation
-                && self.ready_since(edge.to).is_some()
+                && self.ready_since(edge.to) > seen.asked_at
                 && matches!(seen.process, Some((Phase::Main, _)));
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);

@@ -1,0 +1,93 @@
+//! What the runner says about its units on standard error.
+
+use crate::plan::policy::UnitId;
+use crate::supervisor::snapshot::{State, UnitSnapshot};
+
+/// Messages about units that wait for the end of the turn.
+///
+/// A state that a unit merely passes through within one turn is an event, and no message: who waits for nobody is not
+/// said to wait, and a process that ended by itself and left nothing behind is not said to be stopped.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid(Vec<(UnitId, State, String)>);
+
+impl Unsaid {
+    /// The unit is in this state now.
+    pub(super) fn add(&mut self, unit: UnitId, state: State, words: String) {
+        self.0.retain(|(other, before, _)| *other != unit || !is_on_the_way(*before));
+        self.0.push((unit, state, words));
+    }
+
+    /// The turn has come to its end.
+    pub(super) fn say(&mut self) {
+        for (_, state, words) in std::mem::take(&mut self.0) {
+            match state {
+                State::Failed | State::Unhealthy => tracing::warn!("{words}"),
+                State::Preparing => tracing::debug!("{words}"),
+                State::Inactive
+                | State::Waiting
+                | State::Starting
+                | State::Ready
+                | State::Stopping
+                | State::Backoff
+                | State::Finished
+                | State::Skipped => tracing::info!("{words}"),
+            }
+        }
+    }
+}
+
+fn is_on_the_way(state: State) -> bool {
+    match state {
+        State::Waiting | State::Preparing | State::Starting | State::Stopping => true,
+        State::Inactive
+        | State::Ready
+        | State::Unhealthy
+        | State::Backoff
+        | State::Finished
+        | State::Failed
+        | State::Skipped => false,
+    }
+}
+
+/// `web: ready (degraded: …)`, `web: waiting (on db: …)`, `web: backoff (exited with 3)`,
+/// `web: stopping its left-overs (killed by SIGKILL)`.
+pub(super) fn in_words(unit: &UnitSnapshot) -> String {
+    let (name, state) = (&unit.unit, unit.state.word());
+    if let (State::Stopping, Some(what)) = (unit.state, &unit.detail)
+        && what.starts_with("its left-overs")
+    {
+        return format!("{name}: {state} {what} ({})", unit.cause);
+    }
+    let degraded = unit.degraded.as_ref().map(|why| format!("degraded: {why}"));
+    let cause = Some(unit.cause.clone()).filter(|cause| !cause.is_empty());
+    let more = degraded.or_else(|| unit.detail.clone()).or(cause);
+    let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
+    format!("{name}: {state}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_unit_passes_through_in_one_turn_is_not_said() {
+        let check = |states: &[(u32, State)], expected: &[(u32, State)]| {
+            let mut unsaid = Unsaid::default();
+            for (unit, state) in states {
+                unsaid.add(UnitId(*unit), *state, String::new());
+            }
+            let left: Vec<(u32, State)> = unsaid.0.iter().map(|(unit, state, _)| (unit.0, *state)).collect();
+            assert_eq!(left, expected);
+        };
+        check(&[(0, State::Waiting), (0, State::Starting)], &[(0, State::Starting)]);
+        check(&[(0, State::Waiting), (1, State::Waiting)], &[(0, State::Waiting), (1, State::Waiting)]);
+        // It ended by itself and left nothing behind.
+        check(&[(0, State::Stopping), (0, State::Backoff)], &[(0, State::Backoff)]);
+        // What matters in itself is said, however short it was.
+        check(
+            &[(0, State::Starting), (0, State::Ready), (0, State::Stopping), (0, State::Failed)],
+            &[(0, State::Ready), (0, State::Failed)],
+        );
+        check(&[(0, State::Unhealthy), (0, State::Stopping)], &[(0, State::Unhealthy), (0, State::Stopping)]);
+    }
+}
