@@ -361,8 +361,8 @@ pub fn still_there(pid: i32, start: u64) -> Option<bool> {
     if start_time(pid)? != start {
         return None;
     }
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(')')?;
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after) = text.rsplit_once(')')?;
     let mut fields = after.split_ascii_whitespace();
     let (state, parent) = (fields.next()?, fields.next()?);
     let child = parent.parse() == Ok(std::process::id());

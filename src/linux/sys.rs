@@ -225,12 +225,12 @@ impl Shared {
     }
 
     fn word(&self, at: usize) -> Option<&std::sync::atomic::AtomicU64> {
-        if at % 8 != 0 || at.checked_add(8)? > self.length {
+        if !at.is_multiple_of(8) || at.checked_add(8)? > self.length {
             return None;
         }
         // SAFETY: inside the mapping, which lives as long as `self`, aligned (mappings start at a page), and only ever
         // accessed as an atomic.
-        Some(unsafe { &*self.start.as_ptr().cast::<u8>().add(at).cast::<std::sync::atomic::AtomicU64>() })
+        Some(unsafe { &*self.start.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(at / 8) })
     }
 
     /// The number at a place that is a multiple of 8.

@@ -60,7 +60,7 @@ const fn has_process(state: State) -> bool {
 
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
-    pub(super) fn adopt(&mut self, before: Before) {
+    pub(super) fn adopt(&mut self, before: &Before) {
         let mut memories: Vec<Option<Memory>> = Vec::new();
         let mut ended = Vec::new();
         let mut adopted = 0;

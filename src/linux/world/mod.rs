@@ -198,7 +198,7 @@ impl World {
             unsaid: Unsaid::default(),
         };
         if let Some(before) = before {
-            world.adopt(before);
+            world.adopt(&before);
         }
         if let Some(slots) = &world.slots {
             slots.begin(&world.mark, world.clock.start());
@@ -457,7 +457,8 @@ fn places(plan: &Plan, before: Option<&Before>) -> Vec<u32> {
     units
         .map(|unit| {
             let old = left.iter().find(|left| *left.name == *unit.name).map(|left| left.place);
-            let place = old.unwrap_or_else(|| (0..).find(|place| !taken.contains(place)).unwrap_or(u32::MAX));
+            let place =
+                old.unwrap_or_else(|| (0..u32::MAX).find(|place| !taken.contains(place)).unwrap_or(u32::MAX));
             taken.insert(place);
             place
         })
