@@ -112,7 +112,7 @@ fn lock_soon(mut file: File) -> Result<Flock<File>, (File, nix::errno::Errno)> {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Err((again, nix::errno::Errno::EWOULDBLOCK)) if !holder_lives(&again) => {
                 file = again;
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                let _ = nix::poll::poll(&mut [], 20_u8);
             }
             other => return other,
         }

@@ -30,7 +30,8 @@ pub fn run(context: &Context, args: &ReexecArgs) -> Result<(), CliError> {
         if started(context).is_ok_and(|now| now.to_bits() != before.to_bits()) {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(50));
+        // A pause: there is nothing to wait on before the socket is there again.
+        let _ = nix::poll::poll(&mut [], 50_u8);
     }
     Err(CliError::new(Kind::Failed, "the runner does not answer as the new binary")
         .hint("`tenon status` and the runner's messages tell what it does"))
