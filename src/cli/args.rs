@@ -321,9 +321,18 @@ pub struct LogsArgs {
     /// Go on with every new line, until interrupted.
     #[arg(long, short)]
     pub follow: bool,
-    /// Past lines of each unit.
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
-    pub lines: u64,
+    /// Past lines of each unit [default: 10, or all of a time that is asked for].
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub lines: Option<u64>,
+    /// From its log files, rotated ones too: lines from this time on, `2h` ago or `2026-01-31T12:00:00Z`.
+    #[arg(long, value_name = "TIME", conflicts_with = "follow")]
+    pub since: Option<String>,
+    /// From its log files: lines up to this time.
+    #[arg(long, value_name = "TIME", conflicts_with = "follow")]
+    pub until: Option<String>,
+    /// From its log files: lines of this boot of the machine, 0 the last one written in, 1 the one before.
+    #[arg(long, value_name = "N", conflicts_with = "follow")]
+    pub boot: Option<usize>,
 }
 
 /// `events`.

@@ -89,6 +89,12 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+/// Now, in milliseconds since 1970.
+pub fn now() -> u64 {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME);
+    time.map_or(0, |time| std::time::Duration::from(time).as_millis() as u64)
+}
+
 /// A number that is another one at each start, for what must not be the same on every node of a fleet.
 pub fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};

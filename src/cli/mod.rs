@@ -17,6 +17,7 @@ mod cat_view;
 mod commands;
 mod error;
 mod here;
+mod logfile;
 mod output;
 mod pipeline;
 mod profiles;

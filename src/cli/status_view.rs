@@ -2,7 +2,7 @@
 
 use super::output::{BAD, BUSY, FAINT, GOOD, HEADING, WARNING, styled};
 use crate::control::Sign;
-use crate::control::message::StatusReply;
+use crate::control::message::{InfoLine, StatusReply};
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use anstyle::Style;
 use std::fmt::Write as _;
@@ -20,7 +20,45 @@ pub fn render(status: &StatusReply, width: Option<usize>) -> String {
     let mut text = headline(status);
     let rows: Vec<Row> = status.units.iter().map(|unit| Row::of(unit, status)).collect();
     text.push_str(&table(&rows, width));
+    if !status.strays.is_empty() {
+        let _ = writeln!(text, "of no unit, ended at the shutdown: {}", clean(&status.strays.join(", ")));
+    }
     text
+}
+
+/// With what holds for the processes as lines of their own: the reason of an end always, the rest for units `named`.
+pub fn detailed(status: &StatusReply, named: bool) -> StatusReply {
+    let mut status = status.clone();
+    for unit in &status.in_force {
+        let mut add = |name: &str, value: String| {
+            status.info.push(InfoLine {
+                unit: unit.unit.clone(),
+                name: name.to_owned(),
+                value: clean(&value),
+            });
+        };
+        if let Some(hint) = &unit.hint {
+            add("reason", hint.clone());
+        }
+        if !named {
+            continue;
+        }
+        add("tree", unit.tree.clone());
+        if !unit.settings.is_empty() {
+            let words = unit.settings.iter().map(|setting| format!("{}={}", setting.name, setting.value));
+            add("in force", words.collect::<Vec<_>>().join(", "));
+        }
+        for message in &unit.left_out {
+            add("left out", message.clone());
+        }
+        for line in &unit.last_words {
+            add("last words", line.clone());
+        }
+        if let Some(lost) = unit.log_lost {
+            add("log", format!("{lost} lines could not be written"));
+        }
+    }
+    status
 }
 
 /// `tenon 0.1.0, pid 1, up 5m 3s, role prefill, profile a2`.
@@ -138,7 +176,11 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
     if let Some(says) = unit.says.as_ref().filter(|says| !says.is_empty()) {
         let _ = write!(text, "; says: {says}");
     }
-    // Parts of it are a unit's own words: they must not steer the terminal.
+    clean(&text)
+}
+
+/// Parts of it are a unit's own words: they must not steer the terminal.
+pub fn clean(text: &str) -> String {
     text.chars()
         .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
         .collect()
@@ -265,7 +307,6 @@ pub fn ago(span: Duration) -> String {
 mod tests {
     use super::*;
     use crate::control::RunnerInfo;
-    use crate::control::message::InfoLine;
     use snapbox::{assert_data_eq, str};
 
     fn unit(name: &str, state: State) -> UnitSnapshot {
@@ -333,7 +374,15 @@ mod tests {
             count: 2,
             time: 0.0,
         };
-        StatusReply { runner, units, info: vec![info], signs: vec![sign], pending: Vec::new() }
+        StatusReply {
+            runner,
+            units,
+            info: vec![info],
+            signs: vec![sign],
+            pending: Vec::new(),
+            in_force: Vec::new(),
+            strays: Vec::new(),
+        }
     }
 
     fn plain(text: &str) -> String {

@@ -94,7 +94,7 @@ fn verbs_take_what_the_specification_gives_them() {
     );
     check(
         "logs -f -n 50 store",
-        |line| matches!(&line.verb, Verb::Logs(logs) if logs.follow && logs.lines == 50 && logs.units == ["store"]),
+        |line| matches!(&line.verb, Verb::Logs(logs) if logs.follow && logs.lines == Some(50) && logs.units == ["store"]),
     );
     check("events -f", |line| matches!(&line.verb, Verb::Events(events) if events.follow));
     check("wait a b --for settled --timeout 90s", |line| {

@@ -255,6 +255,12 @@ pub struct StatusReply {
     /// Changes of the configuration that do not count yet.
     #[serde(default)]
     pub pending: Vec<PlanChange>,
+    /// What holds for their processes.
+    #[serde(default)]
+    pub in_force: Vec<InForce>,
+    /// Processes that nothing ties to a unit.
+    #[serde(default)]
+    pub strays: Vec<String>,
 }
 
 /// What changes for one unit between what runs and the configuration.
@@ -305,6 +311,45 @@ pub struct ReloadReply {
     pub problems: String,
     /// What changes, in the order of the plan.
     pub changes: Vec<PlanChange>,
+}
+
+/// What holds for the running start of a unit, and what there is to say about its last end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct InForce {
+    /// Whose.
+    pub unit: String,
+    /// `exact` or `best effort`: how well its processes are known.
+    pub tree: String,
+    /// Its cgroup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Settings that were made: `sched.nice`, `rlimits.memlock`, `cgroup.memory_max`, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+    /// Settings that were wanted and could not be made, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// The last lines before its last end, if that was none of success.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_words: Vec<String>,
+    /// What these lines, or the kernel, say about the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The log file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Lines of output that its log file could not take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_lost: Option<u64>,
+}
+
+/// A setting with its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Which.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// A line of a unit's `[info]`.

@@ -1,9 +1,9 @@
 //! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
 
 use super::message::{
-    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InfoLine, JobRequest, KillCall,
-    LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReexecCall, ReloadCall, ReloadReply, Reply,
-    RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall,
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InForce, InfoLine, JobRequest,
+    KillCall, LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReexecCall, ReloadCall, ReloadReply,
+    Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall,
     UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
@@ -39,6 +39,15 @@ pub trait Runner {
     /// What a unit has written that explains itself.
     fn signs(&self, unit: &str) -> Vec<Sign> {
         let _ = unit;
+        Vec::new()
+    }
+    /// What holds for a unit's process; nothing for units without one.
+    fn in_force(&self, unit: &str) -> Option<InForce> {
+        let _ = unit;
+        None
+    }
+    /// Processes that nothing ties to a unit, in words.
+    fn strays(&self) -> Vec<String> {
         Vec::new()
     }
     /// How far a unit is from a goal.
@@ -231,7 +240,11 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
     let signs = units.iter().flat_map(|unit| runner.signs(&unit.unit)).collect();
     let mut pending = runner.pending();
     pending.retain(|change| names.is_empty() || names.contains(&change.unit));
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner: runner.info(), units, info, signs, pending })))
+    let in_force = units.iter().filter_map(|unit| runner.in_force(&unit.unit)).collect();
+    let strays = runner.strays();
+    let runner = runner.info();
+    let reply = StatusReply { runner, units, info, signs, pending, in_force, strays };
+    Ok(Answer::Reply(Reply::of(&reply)))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

@@ -37,6 +37,8 @@ pub enum Purpose {
     Reexec(u64),
     /// The `[reload]` command of a unit, for the request with this number.
     Reload(u64),
+    /// A rotated log file of a unit is compressed.
+    Compress(UnitId),
 }
 
 /// What became of a helper.
@@ -122,6 +124,31 @@ impl Helpers {
         }
     }
 
+    /// Compresses a file in a child that keeps nothing else of the runner's, and dies with it.
+    pub fn compress(
+        &mut self,
+        path: &std::path::Path,
+        unit: UnitId,
+        deadline: Time,
+        poller: &Poller,
+    ) -> Result<(), Errno> {
+        let (read, write) = Self::output_pipe()?;
+        let parent = nix::unistd::getpid();
+        let blocked = Blocked::all();
+        match sys::fork()? {
+            Fork::Child => {
+                alone(&write, parent);
+                let done = super::log::compress(path);
+                sys::exit_now(i32::from(done.is_err()))
+            }
+            Fork::Parent(pid) => {
+                drop(blocked);
+                self.keep(pid, None, read, Purpose::Compress(unit), deadline, poller);
+                Ok(())
+            }
+        }
+    }
+
     #[allow(clippy::too_many_arguments, reason = "one call for two ways to start")]
     fn keep(
         &mut self,
@@ -160,7 +187,7 @@ impl Helpers {
         let failed = helper.launch.as_ref().and_then(|launch| {
             launch.read().0.into_iter().find_map(|report| match report {
                 Report::Failed(failure) => Some(failure.message),
-                Report::Degraded(_) => None,
+                Report::Degraded { .. } => None,
             })
         });
         let end = failed.map_or(End::Exited(status), End::NotStarted);
@@ -249,8 +276,8 @@ impl Helper {
     }
 }
 
-/// The child that resolves: it keeps nothing of the runner's, and dies with it.
-fn resolver(name: &str, output: &OwnedFd, parent: nix::unistd::Pid) -> ! {
+/// A forked child keeps nothing of the runner's but `output`, as its standard output, and dies with it.
+fn alone(output: &OwnedFd, parent: nix::unistd::Pid) {
     let alone = nix::unistd::setsid().is_ok()
         && nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_ok()
         && nix::unistd::getppid() == parent
@@ -262,6 +289,11 @@ fn resolver(name: &str, output: &OwnedFd, parent: nix::unistd::Pid) -> ! {
     sys::default_signals();
     // Blocked signals would only delay its end.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
+}
+
+/// The child that resolves.
+fn resolver(name: &str, output: &OwnedFd, parent: nix::unistd::Pid) -> ! {
+    alone(output, parent);
     let (text, code) = match (name, 0u16).to_socket_addrs() {
         Ok(found) => {
             let found: Vec<String> = found.map(|address| address.ip().to_string()).collect();

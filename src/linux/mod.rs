@@ -9,13 +9,18 @@
 //!
 //! Must not know: TOML, expressions, policy (when to restart, what waits for what).
 
+mod cgroup;
 mod clock;
+mod credentials;
 mod eventlog;
 mod files;
 mod helper;
 mod identity;
+mod lastwords;
 mod log;
 mod notify;
+mod oom;
+mod place;
 mod poller;
 mod preflight;
 mod probe;
@@ -26,6 +31,7 @@ mod signals;
 mod slots;
 mod spawn;
 mod sys;
+mod termination;
 mod tree;
 mod unit;
 mod upward;

@@ -136,7 +136,7 @@ impl Loop {
             self.act();
             if let Some(code) = self.world.exit {
                 self.server.close(&self.world.poller);
-                self.world.leave();
+                self.world.leave(code);
                 // As a shell would say it.
                 return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }

@@ -85,6 +85,18 @@ impl RunDir {
         self.path.join("slots")
     }
 
+    /// Where the secrets of a unit lie.
+    pub fn credentials(&self, number: u32) -> PathBuf {
+        self.path.join("credentials").join(number.to_string())
+    }
+
+    /// Tells this directory from every other one on the machine.
+    pub fn key(&self) -> String {
+        use std::os::unix::fs::MetadataExt;
+        let data = fs::metadata(&self.path).ok();
+        data.map_or_else(|| "0".to_owned(), |data| format!("{:x}-{:x}", data.dev(), data.ino()))
+    }
+
     /// Where the control socket lies.
     pub fn socket(&self) -> PathBuf {
         self.path.join("control.sock")
@@ -103,6 +115,7 @@ impl RunDir {
                 let _ = fs::remove_file(entry.path());
             }
         }
+        let _ = fs::remove_dir_all(self.path.join("credentials"));
     }
 }
 

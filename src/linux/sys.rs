@@ -291,3 +291,110 @@ pub fn die_with_parent() {
     // SAFETY: takes no pointer.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
+
+/// The kernel's `struct clone_args`, up to the member we need.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// fork(2) straight into a cgroup: clone3(2) with `CLONE_INTO_CGROUP`. Kernels and seccomp rules without it refuse.
+pub fn fork_into(cgroup: impl AsFd) -> Result<Fork, Errno> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let args = CloneArgs {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: libc::SIGCHLD as u64,
+        cgroup: cgroup.as_fd().as_raw_fd() as u64,
+        ..CloneArgs::default()
+    };
+    // SAFETY: one thread and no shared memory or stack asked for, so this is fork; `args` outlives the call and says
+    // its own size.
+    let done = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) };
+    match Errno::result(done)? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid as i32)),
+    }
+}
+
+/// `sched_setaffinity(2)` of this process; bit n of word n/64 is CPU n.
+pub fn set_affinity(mask: &[u64]) -> Result<(), Errno> {
+    // SAFETY: the kernel reads as many bytes as the slice has.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(mask), mask.as_ptr()) };
+    Errno::result(done).map(drop)
+}
+
+/// `set_mempolicy(2)`: it outlives exec. Bit n of word n/64 is node n.
+pub fn set_memory_policy(mode: i32, nodes: &[u64]) -> Result<(), Errno> {
+    let (mask, bits) =
+        if nodes.is_empty() { (std::ptr::null(), 0) } else { (nodes.as_ptr(), nodes.len() * 64 + 1) };
+    // SAFETY: the kernel reads no more bits than the slice has; it takes one off the count.
+    Errno::result(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) }).map(drop)
+}
+
+/// `sched_setscheduler(2)` of this process.
+pub fn set_scheduler(policy: i32, priority: i32) -> Result<(), Errno> {
+    // SAFETY: an all-zero sched_param is valid on every C library.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // SAFETY: the kernel reads one `int`, the first member. The call itself, since musl's wrapper only refuses.
+    let done = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters.sched_priority)
+    };
+    Errno::result(done).map(drop)
+}
+
+/// `ioprio_set(2)` of this process: class 1..=3, level 0..=7.
+pub fn set_io_priority(class: i32, level: i32) -> Result<(), Errno> {
+    const WHO_PROCESS: i32 = 1;
+    // SAFETY: takes no pointer.
+    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, class << 13 | level) };
+    Errno::result(done).map(drop)
+}
+
+/// prctl(2) with numbers only.
+pub fn prctl(option: i32, a: u64, b: u64) -> Result<(), Errno> {
+    // SAFETY: callers pass options of numbers alone.
+    Errno::result(unsafe { libc::prctl(option, a, b, 0, 0) }).map(drop)
+}
+
+/// Adds capabilities to those this process may pass on; with `keep`, all others are given up.
+pub fn set_inheritable(wanted: u64, keep_only: bool) -> Result<(), Errno> {
+    /// `_LINUX_CAPABILITY_VERSION_3`: two words of 32 bits for each set.
+    const VERSION: u32 = 0x2008_0522;
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    #[repr(C)]
+    #[derive(Default, Clone, Copy)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    let mut header = Header { version: VERSION, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: both are as the kernel wants them for this version, and writable.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
+    for (word, data) in data.iter_mut().enumerate() {
+        let bits = (wanted >> (32 * word)) as u32;
+        data.inheritable |= bits;
+        if keep_only {
+            (data.permitted, data.effective, data.inheritable) = (bits, bits, bits);
+        }
+    }
+    // SAFETY: as above; the kernel reads only.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) }).map(drop)
+}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use super::log::UnitLog;
 use super::notify::NotifySocket;
@@ -11,7 +12,7 @@ use super::spawn::Launch;
 use super::tree::Evidence;
 use super::world::Adopted;
 use super::world::signs::Sighting;
-use crate::plan::exec::Preflight;
+use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Failure, Generation, Phase, Time};
 
@@ -35,6 +36,10 @@ pub struct Unit {
     pub heard: Heard,
     /// Where it says that it is ready, and the number it knows that by.
     pub ready_fd: Option<(OwnedFd, i32)>,
+    /// The runner has sent KILL to this start.
+    pub killed: bool,
+    /// The runner has sent this start a stop signal.
+    pub asked: bool,
     /// The value of the mark in its environment.
     pub mark: String,
     /// What it has said that explains itself.
@@ -45,6 +50,56 @@ pub struct Unit {
     pub adopted: Option<Adopted>,
     /// What there is of it may be no descendant of this runner.
     pub foreign: bool,
+    /// What holds for it, and what it left to be told of its last end.
+    pub facts: Facts,
+}
+
+/// What holds for the running start of a unit, and what is to be told of its last end.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Its cgroup.
+    pub cgroup: Option<PathBuf>,
+    /// How often the kernel had killed in it for memory when it was started.
+    pub oom_kills: u64,
+    /// Settings that were made: name and value.
+    pub in_force: Vec<(String, String)>,
+    /// Settings that could not be made, in words.
+    pub left_out: Vec<String>,
+    /// The last lines before its last end that nobody had asked for.
+    pub last_words: Vec<String>,
+    /// What these lines, or the kernel, say about the reason.
+    pub hint: Option<String>,
+}
+
+impl Facts {
+    /// Of a start that is on its way.
+    pub fn of(made: Option<super::cgroup::Made>, exec: &UnitExec, launch: &mut Launch) -> Self {
+        let mut facts = Self { left_out: std::mem::take(&mut launch.left_out), ..Self::default() };
+        let who = &exec.identity;
+        let named = [("user", &who.user), ("group", &who.group)];
+        for (name, value) in named {
+            facts.in_force.extend(value.as_ref().map(|value| (name.to_owned(), value.clone())));
+        }
+        facts.in_force.extend(who.groups.as_ref().map(|groups| ("groups".to_owned(), groups.join(" "))));
+        facts.in_force.extend(who.umask.map(|mask| ("umask".to_owned(), format!("{mask:04o}"))));
+        let directory = exec.directory.as_ref();
+        facts.in_force.extend(directory.map(|path| ("directory".to_owned(), path.display().to_string())));
+        facts.in_force.append(&mut launch.settings);
+        for credential in &exec.credentials {
+            facts
+                .in_force
+                .push((format!("credentials.{}", credential.name), credential.from.display().to_string()));
+        }
+        if let Some(made) = made {
+            facts.in_force.extend(made.in_force);
+            facts.left_out.extend(made.left_out);
+            if !made.path.as_os_str().is_empty() {
+                facts.oom_kills = super::cgroup::oom_kills(&made.path);
+                facts.cgroup = Some(made.path);
+            }
+        }
+        facts
+    }
 }
 
 /// A process of a unit, from fork to the report of its end.
@@ -105,7 +160,10 @@ impl Unit {
             preparing: None,
             heard: Heard::default(),
             ready_fd: None,
+            killed: false,
+            asked: false,
             mark,
+            facts: Facts::default(),
             signs: Vec::new(),
             place: 0,
             adopted: None,
@@ -119,6 +177,8 @@ impl Unit {
             return;
         }
         self.generation = generation;
+        self.killed = false;
+        self.asked = false;
         self.forget();
         self.drop_ready_fd(poller);
     }
@@ -147,7 +207,14 @@ impl Unit {
 
     /// By what its processes are known.
     pub fn evidence(&self, unit: UnitId) -> Evidence {
-        Evidence { unit, groups: self.groups.clone(), mark: self.mark.clone(), adopted: self.foreign }
+        Evidence {
+            unit,
+            groups: self.groups.clone(),
+            mark: self.mark.clone(),
+            cgroup: self.facts.cgroup.clone(),
+            pipe: self.log.pipe_identity(),
+            adopted: self.foreign,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, ports, read, require, settings,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, limits, ports, read, require, settings,
     signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
@@ -173,7 +173,7 @@ fn because(unit: &Unit) -> String {
 /// A unit of which nothing runs.
 fn bare(unit: &Unit, skipped: Option<String>) -> (UnitPolicy, UnitExec, About) {
     let policy = UnitPolicy { skipped, ..decode::bare(unit) };
-    let log = Log { console: false, file: None, journal: false };
+    let log = Log { console: false, ..Log::default() };
     let about = About {
         description: unit.tree.get("description").and_then(Node::as_str).unwrap_or_default().to_owned(),
         labels: unit.labels.clone(),
@@ -219,6 +219,10 @@ fn full(
         directory: settings::directory(cx, tree, &unknown),
         identity: settings::identity(cx, tree, &unknown),
         rlimits: settings::rlimits(cx, tree, &unknown),
+        sched: limits::sched(cx, tree, &unknown),
+        security: limits::security(cx, tree, &unknown),
+        cgroup: limits::cgroup(cx, tree, &unknown),
+        credentials: limits::credentials(cx, tree, &unknown),
         files: files.iter().map(|made| made.file.clone()).collect(),
         steps: command.steps,
         preflight,

@@ -5,6 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use super::context::{
+    Capability, CgroupLimits, CpuSet, Credential, IoClass, MemoryPolicy, Numa, Place, Sched, SchedPolicy,
+    Security,
+};
+
 /// How to run one unit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UnitExec {
@@ -18,6 +23,14 @@ pub struct UnitExec {
     pub identity: Identity,
     /// Resource limits (`RLIMIT_*` names in lower case).
     pub rlimits: Vec<Rlimit>,
+    /// Scheduling and memory policy.
+    pub sched: Sched,
+    /// Capabilities and the like.
+    pub security: Security,
+    /// Limits of its cgroup.
+    pub cgroup: CgroupLimits,
+    /// Secrets it reads as files.
+    pub credentials: Vec<Credential>,
     /// Files written before each start.
     pub files: Vec<File>,
     /// Bootstrap steps run before each start, each a process of its own.
@@ -233,6 +246,21 @@ pub struct Log {
     pub file: Option<LogFile>,
     /// The journal, under the unit's name.
     pub journal: bool,
+    /// How its lines look on the console; left out = as the runner's own.
+    pub format: Option<LogFormat>,
+    /// Lines a second; more are dropped and counted. `None` = no limit.
+    pub rate: Option<u32>,
+}
+
+/// How lines look on the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The unit's name and the line.
+    Prefix,
+    /// A JSON object.
+    Json,
+    /// The line alone.
+    Plain,
 }
 
 /// A rotated log file.
@@ -244,11 +272,13 @@ pub struct LogFile {
     pub max_size: u64,
     /// How many old ones are kept.
     pub keep: u32,
+    /// Old ones are compressed.
+    pub compress: bool,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { console: true, file: None, journal: false }
+        Self { console: true, file: None, journal: false, format: None, rate: None }
     }
 }
 

@@ -5,12 +5,14 @@
 
 mod argv;
 mod build;
+pub mod context;
 mod decode;
 mod env;
 pub mod exec;
 mod files;
 mod fingerprint;
 mod inputs;
+mod limits;
 pub mod policy;
 mod port_plan;
 mod ports;

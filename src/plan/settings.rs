@@ -2,7 +2,7 @@
 
 use super::decode::stop_signal;
 use super::env::layers::origin;
-use super::exec::{Identity, Log, LogFile, Preflight, Reload, Rlimit};
+use super::exec::{Identity, Log, LogFile, LogFormat, Preflight, Reload, Rlimit};
 use super::inputs::Inputs;
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out, Rendered};
@@ -113,13 +113,22 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
     let (dirs, container) = (inputs.dirs, inputs.container);
     let rendered = render::path(cx, tree, "log");
     let reader = Reader::new(cx, "log", rendered.as_ref(), unknown);
-    let mut log = Log { console: false, file: None, journal: false };
+    let formats = [("prefix", LogFormat::Prefix), ("json", LogFormat::Json), ("plain", LogFormat::Plain)];
+    let unlimited = reader.get("rate").is_some_and(|rate| rate.item == Out::Str("unlimited".to_owned()));
+    let mut log = Log {
+        console: false,
+        file: None,
+        journal: false,
+        format: reader.word("format", &formats),
+        rate: if unlimited { None } else { reader.int("rate") },
+    };
     let file = || LogFile {
         path: reader
             .text("path")
             .map_or_else(|| PathBuf::from(format!("{}/{unit}.log", dirs.log)), PathBuf::from),
         max_size: reader.size("max_size").unwrap_or(LOG_SIZE),
         keep: reader.int("keep").unwrap_or(LOG_KEEP),
+        compress: reader.flag("compress").unwrap_or(false),
     };
     let Some(places) = reader.list("to") else {
         log.console = container;

@@ -3,7 +3,7 @@
 use super::{Act, Faults, Scenario};
 
 /// Runs of the failing check at most.
-const ATTEMPTS: usize = 2_000;
+const ATTEMPTS: usize = 300;
 
 /// Leaves out whatever the failure does not need. `fails` plays a scenario and says whether it still fails the way it
 /// did; the result fails, and is no longer than what was given.

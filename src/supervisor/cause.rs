@@ -105,6 +105,36 @@ impl fmt::Display for End {
     }
 }
 
+/// Whose doing the end of a process was, as far as the machine can know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Its own, the kernel's, or somebody else's.
+    Others,
+    /// A stop signal had been sent to it.
+    Stop,
+    /// It had not ended in time, and was sent KILL.
+    Ladder,
+}
+
+impl By {
+    /// The end in words, with whose doing it was where that says more than the status itself.
+    pub(super) fn words(self, status: ExitStatus) -> String {
+        let words = status.words();
+        match (self, status) {
+            (By::Ladder, ExitStatus::Signal { signal: 9, .. }) => {
+                format!("{words} by tenon: it had not ended in time")
+            }
+            (By::Stop, ExitStatus::Signal { signal, .. }) if signal != 9 => {
+                format!("{words} by tenon's stop")
+            }
+            (By::Others, ExitStatus::Signal { signal: 9, oom: false, .. }) => {
+                format!("{words}, not by tenon")
+            }
+            (By::Others | By::Stop | By::Ladder, _) => words,
+        }
+    }
+}
+
 /// What became of a unit that others need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fall {

@@ -195,8 +195,12 @@ fn flat(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> Vec<UnitId>
     }
 }
 
+/// A skipped unit never starts, so it wants nothing of others.
 fn expanded_edges(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
+    if plan.units[at(unit)].skipped.is_some() {
+        return edges;
+    }
     for edge in &plan.units[at(unit)].edges {
         for to in flat(plan, members, edge.to) {
             if to != unit {

@@ -129,7 +129,8 @@ fn wanted(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
 fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option<Rule> {
     match unit.life() {
         Life::Waiting(super::unit::Waiting::ForOthers { .. }) => {
-            (machine.gate(id, now) == Gate::Open).then_some(Rule::NoForgottenStart)
+            let timer = unit.deadline().is_some_and(|due| due <= now);
+            (!timer && machine.gate(id, now) == Gate::Open).then_some(Rule::NoForgottenStart)
         }
         Life::Stopping(Stopping { stage: Stage::Held, .. }) => {
             machine.holders(id).is_empty().then_some(Rule::NoForgottenStop)

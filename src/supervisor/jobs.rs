@@ -5,7 +5,8 @@
 //! exactly once:
 //!
 //! - *start*, *restart*: `Done` once every named unit is ready (or finished) by a start that counts; `Failed` at the
-//!   first attempt of one of them that fails, or once one waits for a unit that is itself stuck. The wish stays.
+//!   first attempt of one of them that fails or is taken along by an edge, or once one waits for a unit that is itself
+//!   stuck. The wish stays.
 //! - *stop*: `Done` once no process of the named units is left.
 //! - `Superseded` when a later request wants the opposite of one of the named units.
 //! - `Refused` when nothing was changed.
@@ -358,6 +359,10 @@ impl Supervisor {
         if unit.failures > part.failures {
             let end = unit.last_failure.as_ref();
             return Some(format!("`{name}`: {}", end.map_or_else(String::new, ToString::to_string)));
+        }
+        let taken_along = matches!(unit.cause(), Cause::Fell { .. } | Cause::Followed(_));
+        if unit.state() == State::Stopping && taken_along && unit.generation > part.after {
+            return Some(format!("`{name}`: {}", unit.cause()));
         }
         if let Life::Waiting(Waiting::Unreachable { .. }) = unit.life() {
             return Some(format!("`{name}`: {}", unit.cause()));

@@ -1,7 +1,7 @@
 //! From wanting to start to running: waiting, preparing, spawning, and how an attempt ends.
 
 use super::action::Action;
-use super::cause::{Cause, End, Fall};
+use super::cause::{By, Cause, End, Fall};
 use super::event::{ExitStatus, Failure, Generation, Notify, Phase};
 use super::gate::Gate;
 use super::restart::{self, Decision};
@@ -60,6 +60,7 @@ impl Turn<'_> {
         this.trace = false;
         this.says = None;
         this.stop_signal = None;
+        this.cut = false;
         if matches!(self.policy(unit).kind, Kind::External { .. }) {
             self.start_external(unit);
         } else {
@@ -186,6 +187,7 @@ impl Turn<'_> {
         let end = End::Exited { status, premature };
         self.unit_mut(unit).trace = true;
         self.unit_mut(unit).last_exit = Some(status);
+        self.unit_mut(unit).last_exit_by = By::Others;
         if !end.is_success() {
             self.attempt_failed(unit, &end);
         }

@@ -32,6 +32,8 @@ pub(super) struct Shutdown {
     pub budget_at: Time,
     /// The budget was used up: then it leaves, whatever is left.
     pub leave_at: Option<Time>,
+    /// Something was killed at the end of its share of a budget that is too small for all ladders.
+    pub short: bool,
 }
 
 /// What began a shutdown.
@@ -81,7 +83,8 @@ impl Turn<'_> {
             return;
         }
         let budget_at = self.now + self.machine.policy.stop_budget;
-        self.machine.shutdown = Some(Shutdown { reason, pace: Pace::Orderly, budget_at, leave_at: None });
+        self.machine.shutdown =
+            Some(Shutdown { reason, pace: Pace::Orderly, budget_at, leave_at: None, short: false });
         self.fail_starts("the runner shuts down");
         for unit in self.machine.ids() {
             self.message(unit, Input::Shutdown);
@@ -137,6 +140,51 @@ impl Supervisor {
         self.shutdown.is_none() && self.unit_at(unit).desired == Desired::Up
     }
 
+    /// How long this rung of a unit's ladder may take in the shutdown, where the budget is too small for all that
+    /// still has to happen: the remaining time is dealt out along the stop order, in proportion to what each ladder
+    /// asks for. Dealt anew at every rung, so that whoever leaves early leaves its time to those who come after it.
+    pub(super) fn share(&self, unit: UnitId, rung: usize, now: Time) -> Option<Duration> {
+        let shutdown = self.shutdown.as_ref()?;
+        let ladder = &self.policy.units[unit.0 as usize].stop.ladder;
+        let step = ladder.get(rung)?;
+        let own: Duration = ladder.iter().skip(rung).map(|step| step.timeout).sum();
+        let wanted = own.saturating_add(self.after(unit));
+        let left = shutdown.budget_at.since(now);
+        if wanted <= left || wanted.is_zero() {
+            return Some(step.timeout);
+        }
+        Some(step.timeout.mul_f64(left.as_secs_f64() / wanted.as_secs_f64()))
+    }
+
+    /// How long the stops that wait for this one take in the worst case, one after the other.
+    fn after(&self, unit: UnitId) -> Duration {
+        let mut longest = vec![None::<Duration>; self.units.len()];
+        let mut open = vec![(unit, Duration::ZERO)];
+        // Relaxing ends by itself, as the order has no rings; the count is for the case that it had.
+        for _ in 0..self.units.len().saturating_mul(8).max(64) {
+            let Some((from, so_far)) = open.pop() else { break };
+            for other in self.ids().filter(|other| self.waits_to_stop(*other, from)) {
+                let total = so_far.saturating_add(self.policy.units[other.0 as usize].stop.worst_case());
+                let known = &mut longest[other.0 as usize];
+                if known.is_none_or(|known| total > known) {
+                    *known = Some(total);
+                    open.push((other, total));
+                }
+            }
+        }
+        // Units that hold data may wait for each other: no chain is longer than all of them one after the other.
+        let others = self.ids().filter(|other| *other != unit && !self.unit_at(*other).is_down());
+        let all: Duration = others.map(|other| self.policy.units[other.0 as usize].stop.worst_case()).sum();
+        longest.into_iter().flatten().max().unwrap_or_default().min(all)
+    }
+
+    /// Whether a unit has something to be stopped, and lets another go first.
+    fn waits_to_stop(&self, unit: UnitId, other: UnitId) -> bool {
+        let ordered =
+            self.graph.stop_after(unit).contains(&other) || self.graph.before_data(unit).contains(&other);
+        ordered && unit != other && !self.unit_at(unit).is_down()
+    }
+
     /// When the shutdown wants to be woken.
     pub(super) fn shutdown_deadline(&self) -> Option<Time> {
         let shutdown = self.shutdown.as_ref()?;
@@ -166,7 +214,9 @@ impl Supervisor {
             self.shutdown.is_none() && self.units.iter().any(|u| matches!(u.life(), Life::Failed));
         let others = match &self.shutdown {
             Some(Shutdown { reason: Reason::GaveUp, .. }) => EXIT_GAVE_UP,
-            Some(Shutdown { leave_at: Some(_), .. }) if own.is_none() => EXIT_OVER_BUDGET,
+            Some(Shutdown { leave_at: Some(_), .. } | Shutdown { short: true, .. }) if own.is_none() => {
+                EXIT_OVER_BUDGET
+            }
             _ if failed_task => EXIT_GAVE_UP,
             _ => EXIT_CLEAN,
         };

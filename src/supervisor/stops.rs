@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use super::action::Action;
-use super::cause::Cause;
+use super::cause::{By, Cause};
 use super::event::{ExitStatus, Phase};
 use super::shutdown::Pace;
 use super::snapshot::State;
@@ -83,7 +83,11 @@ impl Turn<'_> {
             self.send_kill(unit);
             return;
         };
-        let timeout = if pace == Pace::Fast { step.timeout.min(FAST_GRACE) } else { step.timeout };
+        let timeout = match pace {
+            Pace::Fast => step.timeout.min(FAST_GRACE),
+            Pace::Orderly | Pace::Kill => self.machine.share(unit, rung, self.now).unwrap_or(step.timeout),
+        };
+        self.unit_mut(unit).cut |= timeout < step.timeout && pace == Pace::Orderly;
         self.set_stage(unit, Stage::Rung { rung, until: self.now + timeout });
         self.signal(unit, step.signal, self.machine.stop_scope(unit));
     }
@@ -91,6 +95,11 @@ impl Turn<'_> {
     /// KILL, to everybody in scope.
     pub(super) fn send_kill(&mut self, unit: UnitId) {
         self.set_stage(unit, Stage::Killed { again: self.now + KILL_AGAIN });
+        if self.unit(unit).cut
+            && let Some(shutdown) = &mut self.machine.shutdown
+        {
+            shutdown.short = true;
+        }
         let scope = self.policy(unit).stop.scope;
         self.signal(unit, SIGKILL, scope);
     }
@@ -141,6 +150,13 @@ impl Turn<'_> {
         }
         if gone == Phase::Main && status.is_some() {
             this.last_exit = status;
+            this.last_exit_by = match (stage, this.stop_signal) {
+                (Stage::Killed { .. }, _) => By::Ladder,
+                (_, Some(sent)) if matches!(status, Some(ExitStatus::Signal { signal, .. }) if signal == sent) => {
+                    By::Stop
+                }
+                _ => By::Others,
+            };
         }
         if !this.trace || scope == Scope::Main {
             self.come_to_rest(unit, then);

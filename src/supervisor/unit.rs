@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::cause::{Cause, End};
+use super::cause::{By, Cause, End};
 use super::event::{ExitStatus, Generation, Phase, ProbeKind};
 use super::restart::History;
 use super::snapshot::State;
@@ -48,6 +48,10 @@ pub(super) struct Unit {
     pub last_failure: Option<End>,
     /// How the last main process ended.
     pub last_exit: Option<ExitStatus>,
+    /// Whose doing that was.
+    pub last_exit_by: By,
+    /// The budget of the shutdown leaves it less than its ladder.
+    pub cut: bool,
     /// The signal of the stop ladder that the current start has been sent last.
     pub stop_signal: Option<i32>,
     /// What it says of itself.
@@ -230,6 +234,8 @@ impl Unit {
             failures: 0,
             last_failure: None,
             last_exit: None,
+            last_exit_by: By::Others,
+            cut: false,
             stop_signal: None,
             says: None,
             next: None,

@@ -39,7 +39,7 @@ impl Supervisor {
             since: seconds(unit.since()),
             restarts: unit.history.restarts(),
             starts: unit.starts,
-            last_exit: unit.last_exit.map(super::ExitStatus::words),
+            last_exit: unit.last_exit.map(|status| unit.last_exit_by.words(status)),
             says: unit.says.clone(),
             retry_at,
             waits_for: self.waits_for(id, now).iter().map(|other| self.name_of(*other)).collect(),

@@ -795,8 +795,7 @@ fn p13_two_jobs_need_two_base_ports() {
 
 #[test]
 fn p22_rdma_pins_the_segment_for_each_interface() {
-    let facts =
-        "memlock = { soft = 1073741824, hard = 1073741824 }\nmemory = { available = 9999999999999 }\n";
+    let facts = "memlock = { soft = 1073741824, hard = 1073741824, may_raise = true }\nmemory = { available = 9999999999999 }\n";
     let node = |set: &str| {
         Node::new().profile("generic").facts(facts).set(set).set("mooncake.device_name=mlx5_0,mlx5_1")
     };

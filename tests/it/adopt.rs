@@ -160,7 +160,11 @@ fn a_runner_that_left_leaves_nothing_to_go_on_from() {
 fn numbers(env: &TestEnv, unit: &str) -> Vec<Option<u64>> {
     let mut files: Vec<_> =
         fs::read_dir(env.path("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.file_name().unwrap().to_string_lossy().starts_with(&format!("{unit}.log")));
+    files.retain(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        // The index of times beside it holds no lines.
+        name.starts_with(&format!("{unit}.log")) && !name.ends_with(".idx")
+    });
     assert_eq!(files.len(), 1, "{files:?}");
     let text = fs::read_to_string(&files[0]).unwrap();
     text.lines().map(|line| line.parse().ok()).collect()
@@ -191,7 +195,12 @@ fn twenty_kills_while_twenty_units_crash() {
     for unit in ["u3", "u4"] {
         runner.ask(&["stop", unit]).code(0);
     }
-    let first = runner.descriptors();
+    // The most that a runner had that has adopted nobody, while its units crash and start.
+    let first = (0..10).map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        runner.descriptors()
+    });
+    let first = first.max().unwrap();
     let kills = 20;
     let mut wait = 7_u64;
     for _ in 0..kills {
@@ -205,8 +214,12 @@ fn twenty_kills_while_twenty_units_crash() {
         assert_eq!(field(&env, unit, "state"), "inactive", "{unit}");
     }
     std::thread::sleep(Duration::from_secs(3));
-    // Nothing of a kill is held: one descriptor for each adopted process at most.
-    assert!(runner.descriptors() <= first + 20, "{} {first}", runner.descriptors());
+    // The last of the twenty-one runners holds one descriptor more for each process it has adopted, until that ends.
+    // They all crash within seconds; then it holds no more than the first one did. (Whoever is killed leaves no
+    // descriptor to its successor, so this is all that can be asserted of them.)
+    until("the descriptors of adopted processes to be closed", || {
+        (runner.descriptors() <= first).then_some(())
+    });
     assert_eq!(runner.stop(), 0);
     for number in 0..20 {
         let unit = format!("u{number}");
@@ -249,7 +262,7 @@ fn the_runner_becomes_another_binary() {
     // Its child is still its child: the end is seen as it was.
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
-    assert_eq!(field(&env, "web", "last_exit"), "killed by SIGKILL");
+    assert_eq!(field(&env, "web", "last_exit"), "killed by SIGKILL, not by tenon");
     assert_eq!(runner.stop(), 0);
     // Not one line is missing, and no seam is marked.
     let lines = numbers(&env, "web");

@@ -15,6 +15,8 @@ pub struct Runner<'a> {
     env: &'a TestEnv,
     child: Child,
     said: PathBuf,
+    /// The binary is the child of what was started (`unshare --fork`).
+    inner: bool,
 }
 
 impl TestEnv {
@@ -34,7 +36,65 @@ impl TestEnv {
         let said = self.path("said");
         let mut command = self.command(args);
         command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
-        Runner { env: self, child: command.spawn().unwrap(), said }
+        Runner { env: self, child: command.spawn().unwrap(), said, inner: false }
+    }
+}
+
+/// As whom and where a runner runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    /// As PID 1 of a PID namespace of its own.
+    pub first: bool,
+    /// Without root and without capabilities.
+    pub nobody: bool,
+}
+
+/// All four of them.
+pub const MODES: [Mode; 4] = [
+    Mode { first: false, nobody: false },
+    Mode { first: true, nobody: false },
+    Mode { first: false, nobody: true },
+    Mode { first: true, nobody: true },
+];
+
+/// Nobody's number on every distribution.
+const NOBODY: &str = "65534";
+
+impl TestEnv {
+    /// Starts `tenon` in a mode. `mounts`: a shell line run before it in a mount namespace of its own.
+    pub fn run_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> Runner<'_> {
+        let plain = self.command(args);
+        let mut words: Vec<String> = Vec::new();
+        let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
+        if mode.first {
+            add(&["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]);
+        } else if !mounts.is_empty() {
+            add(&["unshare", "--mount"]);
+        }
+        if !mounts.is_empty() {
+            add(&["sh", "-c", &format!("set -e; {mounts}; exec \"$@\""), "sh"]);
+        }
+        if mode.nobody {
+            self.give_away();
+            add(&["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+            add(&["--inh-caps=-all", "--bounding-set=-all"]);
+        }
+        add(&[plain.get_program().to_str().unwrap()]);
+        words.extend(plain.get_args().map(|word| word.to_str().unwrap().to_owned()));
+        let mut command = std::process::Command::new(&words[0]);
+        command.args(&words[1..]).env_clear().current_dir(plain.get_current_dir().unwrap());
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let said = self.path("said");
+        let file = fs::File::create(&said).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Runner { env: self, child: command.spawn().unwrap(), said, inner: mode.first }
+    }
+
+    /// Everything in the folders belongs to nobody from now on.
+    fn give_away(&self) {
+        let owner = format!("{NOBODY}:{NOBODY}");
+        let done = std::process::Command::new("chown").args(["-R", &owner]).arg(self.path("")).status();
+        assert!(done.unwrap().success());
     }
 }
 
@@ -54,7 +114,8 @@ pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
 impl Runner<'_> {
     /// Its process id.
     pub fn pid(&self) -> i32 {
-        self.child.id() as i32
+        let own = self.child.id() as i32;
+        if self.inner { until("the child of unshare", || first_child(own)) } else { own }
     }
 
     /// Everything it has written.
@@ -199,10 +260,10 @@ impl Drop for Runner<'_> {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             // First what it keeps, then itself: a runner that is killed leaves its units alone.
-            let _ = nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(self.pid()),
-                nix::sys::signal::Signal::SIGQUIT,
-            );
+            let own = self.child.id() as i32;
+            let target = first_child(own).filter(|_| self.inner).unwrap_or(own);
+            let _ =
+                nix::sys::signal::kill(nix::unistd::Pid::from_raw(target), nix::sys::signal::Signal::SIGQUIT);
             for _ in 0..300 {
                 if self.child.try_wait().is_ok_and(|status| status.is_some()) {
                     return;
@@ -218,4 +279,9 @@ impl Drop for Runner<'_> {
 /// Whether a process lives (a zombie does not).
 pub fn lives(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn first_child(pid: i32) -> Option<i32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    list.split_whitespace().next()?.parse().ok()
 }

@@ -21,6 +21,9 @@ fn check(seeds: impl Iterator<Item = u64>) {
     for seed in seeds {
         failed.extend(play(&generate(seed)).into_iter().next().map(|finding| (seed, finding)));
     }
+    for (seed, finding) in &failed {
+        println!("seed {seed}: {:?} {}", finding.law, finding.message);
+    }
     let Some((seed, first)) = failed.first() else { return };
     let mut fails = |candidate: &Scenario| play(candidate).iter().any(|finding| finding.law == first.law);
     let least = minimise(&generate(*seed), &mut fails);
@@ -29,10 +32,10 @@ fn check(seeds: impl Iterator<Item = u64>) {
     }
     let report = run(&least, &mut Supervisor::new(*seed));
     println!("{}\n{}", report.log(), report.verdict());
-    for (seed, finding) in &failed {
-        println!("seed {seed}: {:?} {}", finding.law, finding.message);
-    }
-    panic!("{} lives break a law (first told above); add their seeds to tests/sim/seeds.txt", failed.len());
+    panic!(
+        "{} lives break a law (the first is told above); add their seeds to tests/sim/seeds.txt",
+        failed.len()
+    );
 }
 
 #[test]

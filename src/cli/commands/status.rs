@@ -19,7 +19,7 @@ pub fn run(context: &Context, args: &StatusArgs) -> Result<(), CliError> {
     if args.watch {
         return watch(context, args, &mut client);
     }
-    show(context, &ask(args, &mut client)?)
+    show(context, &ask(args, &mut client)?, !args.units.is_empty())
 }
 
 fn ask(args: &StatusArgs, client: &mut Client) -> Result<StatusReply, CliError> {
@@ -27,11 +27,11 @@ fn ask(args: &StatusArgs, client: &mut Client) -> Result<StatusReply, CliError> 
     Ok(client.call("Status", &StatusCall { units }, SOON)?)
 }
 
-fn show(context: &Context, status: &StatusReply) -> Result<(), CliError> {
+fn show(context: &Context, status: &StatusReply, named: bool) -> Result<(), CliError> {
     if context.output.is_json() {
         return context.output.json(status);
     }
-    context.output.data(&status_view::render(status, data_width()))
+    context.output.data(&status_view::render(&status_view::detailed(status, named), data_width()))
 }
 
 /// Events on a second connection say when to ask and draw again: nothing polls.
@@ -57,7 +57,7 @@ fn redraw(context: &Context, status: &StatusReply, first: bool) -> Result<(), Cl
     if context.output.is_json() {
         return context.output.json_line(status);
     }
-    let table = status_view::render(status, data_width());
+    let table = status_view::render(&status_view::detailed(status, false), data_width());
     if data_is_terminal() {
         context.output.raw(CLEAR.as_bytes())?;
         return context.output.data(&table);

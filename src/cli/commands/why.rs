@@ -4,7 +4,7 @@ use super::client::{SOON, connect};
 use crate::cli::args::UnitArg;
 use crate::cli::error::CliError;
 use crate::cli::pipeline::Context;
-use crate::cli::status_view::{ago, sign_words};
+use crate::cli::status_view::{ago, clean, sign_words};
 use crate::control::message::{StatusCall, StatusReply, UnitCall, WhyReply};
 use crate::supervisor::snapshot::{State, WhyLink};
 use std::fmt::Write as _;
@@ -19,7 +19,19 @@ pub fn run(context: &Context, args: &UnitArg) -> Result<(), CliError> {
     }
     let status: StatusReply =
         client.call("Status", &StatusCall { units: Some(vec![args.unit.clone()]) }, SOON)?;
-    context.output.data(&render(&why, status.runner.now))
+    let mut text = render(&why, status.runner.now);
+    for unit in &status.in_force {
+        if let Some(hint) = &unit.hint {
+            let _ = writeln!(text, "reason: {}", clean(hint));
+        }
+        if !unit.last_words.is_empty() {
+            text.push_str("last words:\n");
+            for line in &unit.last_words {
+                let _ = writeln!(text, "  {}", clean(line));
+            }
+        }
+    }
+    context.output.data(&text)
 }
 
 /// One line a link, each further one a step nearer to the root.

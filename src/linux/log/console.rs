@@ -16,6 +16,7 @@ use super::lines::End;
 use super::tail::Line;
 use crate::linux::clock;
 use crate::linux::poller::{Interest, Poller, Token};
+use crate::plan::exec::LogFormat;
 
 /// Bytes that may wait for a slow reader.
 const QUEUE_MAX: usize = 1024 * 1024;
@@ -101,9 +102,14 @@ impl Console {
     }
 
     /// A line of a unit.
-    pub fn line(&mut self, name: &str, line: &Line) {
-        let mut bytes = match self.style {
-            Style::Text => {
+    pub fn line(&mut self, name: &str, line: &Line, format: Option<LogFormat>) {
+        let format = format.unwrap_or(match self.style {
+            Style::Text => LogFormat::Prefix,
+            Style::Json => LogFormat::Json,
+        });
+        let mut bytes = match format {
+            LogFormat::Plain => line.text.clone(),
+            LogFormat::Prefix => {
                 let mark = match line.end {
                     End::Newline => "",
                     End::Long => " [continued]",
@@ -111,7 +117,7 @@ impl Console {
                 };
                 format!("{}{}{mark}", self.prefix(name), line.text)
             }
-            Style::Json => {
+            LogFormat::Json => {
                 let mut object =
                     serde_json::json!({ "time": clock::rfc3339(line.at), "unit": name, "line": line.text });
                 let mark = match line.end {

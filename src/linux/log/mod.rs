@@ -27,6 +27,7 @@ use super::poller::{Interest, Poller, Token};
 use crate::plan::exec;
 
 pub use console::{Colour, Console, Style};
+pub use file::compress;
 pub use lines::End;
 pub use signature::Signatures;
 pub use tail::{Line, Tail};
@@ -52,6 +53,8 @@ pub struct UnitLog {
     lines: Lines,
     tail: Tail,
     console: bool,
+    format: Option<exec::LogFormat>,
+    rate: Option<Rate>,
     file: Option<RotatedFile>,
     journal: Option<Journal>,
     /// Regular expressions that wait for a line, and whether one has come since the last start.
@@ -69,6 +72,8 @@ pub struct Read {
     pub troubles: Vec<String>,
     /// One of the patterns has been found for the first time.
     pub matched: bool,
+    /// A rotated file that is to be compressed.
+    pub compress: Option<PathBuf>,
     /// Lines that explain themselves: the number of the signature, the line.
     pub signs: Vec<(usize, Line)>,
 }
@@ -84,6 +89,8 @@ impl UnitLog {
             lines: Lines::default(),
             tail: Tail::default(),
             console: to.console,
+            format: to.format,
+            rate: to.rate.map(Rate::new),
             file: to.file.as_ref().map(RotatedFile::new),
             journal: to.journal.then(|| Journal::new(name)),
             patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
@@ -186,7 +193,10 @@ impl UnitLog {
 
     /// Output goes elsewhere from now on, and other lines are waited for.
     pub fn redirect(&mut self, to: &exec::Log, patterns: Vec<Regex>) {
-        self.console = to.console;
+        (self.console, self.format) = (to.console, to.format);
+        if self.rate.as_ref().map(|rate| rate.most) != to.rate {
+            self.rate = to.rate.map(Rate::new);
+        }
         if self.file.as_ref().map(RotatedFile::plan) != to.file.as_ref() {
             self.file = to.file.as_ref().map(RotatedFile::new);
         }
@@ -198,6 +208,11 @@ impl UnitLog {
         if known != wanted {
             self.patterns = patterns.into_iter().map(|pattern| (pattern, false)).collect();
         }
+    }
+
+    /// By what the kernel knows its pipe: device and inode (the inode alone is some other file's on another device).
+    pub fn pipe_identity(&self) -> Option<(u64, u64)> {
+        nix::sys::stat::fstat(self.reader.as_ref()?).ok().map(|data| (data.st_dev, data.st_ino))
     }
 
     /// A new start: the patterns wait anew.
@@ -275,6 +290,11 @@ impl UnitLog {
         }
         let mut raw = Vec::new();
         for (bytes, end) in pieces {
+            if let Some(rate) = &mut self.rate
+                && !rate.admits(now, &mut read.troubles)
+            {
+                continue;
+            }
             if self.file.is_some() {
                 raw.extend_from_slice(&bytes);
                 if end != End::Long {
@@ -291,7 +311,7 @@ impl UnitLog {
             read.signs
                 .extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
             if self.console {
-                console.line(&self.name, &line);
+                console.line(&self.name, &line, self.format);
             }
             if let Some(journal) = &mut self.journal {
                 journal.send(&bytes);
@@ -300,13 +320,26 @@ impl UnitLog {
             read.lines.push(line);
         }
         if let Some(file) = &mut self.file {
-            read.troubles.extend(file.append(&raw));
+            read.troubles.extend(file.append(&raw, now));
+            read.compress = file.take_compress().or_else(|| read.compress.take());
+        }
+    }
+
+    /// The compression of a rotated file is over.
+    pub fn compressed(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.compressed();
         }
     }
 
     /// The last lines, oldest first.
     pub fn tail(&self) -> &Tail {
         &self.tail
+    }
+
+    /// Lines that the file could not take, if any.
+    pub fn lost(&self) -> Option<u64> {
+        self.file.as_ref().map(RotatedFile::lost).filter(|lost| *lost > 0)
     }
 
     /// The file is opened anew with the next line.
@@ -321,6 +354,39 @@ impl UnitLog {
         if let Some(reader) = self.reader.take() {
             poller.remove(&reader);
         }
+    }
+}
+
+/// A limit on lines a second.
+struct Rate {
+    most: u32,
+    second: u64,
+    count: u32,
+    dropped: u64,
+}
+
+impl Rate {
+    const fn new(most: u32) -> Self {
+        Self { most, second: 0, count: 0, dropped: 0 }
+    }
+
+    /// Whether one more line may pass; what was dropped is told with the first line after it.
+    fn admits(&mut self, now: Duration, troubles: &mut Vec<String>) -> bool {
+        if now.as_secs() != self.second {
+            if self.dropped > 0 {
+                troubles.push(format!(
+                    "{} lines were dropped: more than `log.rate` ({} a second)",
+                    self.dropped, self.most
+                ));
+            }
+            (self.second, self.count, self.dropped) = (now.as_secs(), 0, 0);
+        }
+        if self.count >= self.most {
+            self.dropped += 1;
+            return false;
+        }
+        self.count += 1;
+        true
     }
 }
 

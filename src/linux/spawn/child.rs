@@ -1,19 +1,19 @@
 //! What the child does between fork and exec: system calls only, in this order, each a [`Stage`].
 //!
-//! Signals are blocked until everything of the runner's has been put back to its default. Limits and niceness come
-//! before the user, while there is still the right to raise them; the directory after it, so that it is entered with
+//! Signals are blocked until everything of the runner's has been put back to its default. Limits and scheduling come
+//! before the user, while there is still the right to raise them; privileges after it, as far as the change takes them; the directory after it, so that it is entered with
 //! the rights of the unit.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, chdir, getpid, setgroups, setpgid, setresgid, setresuid, setsid, tcsetpgrp};
 
+use super::settings::{Value, When};
 use super::{ExecContext, Limit, Session};
 use crate::linux::sys;
 
@@ -27,18 +27,16 @@ pub enum Stage {
     Stdio,
     /// A resource limit; the object is its index.
     Limit,
-    /// Niceness.
-    Nice,
-    /// `oom_score_adj`.
-    OomScore,
+    /// The unit's cgroup.
+    Cgroup,
+    /// Scheduling, memory policy, privileges; the object is its index.
+    Setting,
     /// Supplementary groups.
     Groups,
     /// Primary group.
     Group,
     /// User.
     User,
-    /// `PR_SET_NO_NEW_PRIVS`.
-    NoNewPrivs,
     /// Working directory.
     Directory,
     /// exec; the object is the index of the candidate.
@@ -47,16 +45,15 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Stage; 11] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Session,
         Stage::Stdio,
         Stage::Limit,
-        Stage::Nice,
-        Stage::OomScore,
+        Stage::Cgroup,
+        Stage::Setting,
         Stage::Groups,
         Stage::Group,
         Stage::User,
-        Stage::NoNewPrivs,
         Stage::Directory,
         Stage::Exec,
     ];
@@ -75,8 +72,10 @@ struct Fault {
 type Done = Result<(), Fault>;
 
 /// Goes all the way to exec, or reports and ends. Never returns into the runner's code.
-pub fn run(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> ! {
-    let fault = match steps(context, report, ready_from) {
+/// `enter`: it was not born in its cgroup.
+pub fn run(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>, enter: bool) -> ! {
+    let went = if enter { enter_cgroup(context) } else { Ok(()) };
+    let fault = match went.and_then(|()| steps(context, report, ready_from)) {
         Ok(()) => exec(context),
         Err(fault) => fault,
     };
@@ -94,8 +93,7 @@ fn steps(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> Don
     session(context.session)?;
     stdio(context, ready_from)?;
     limits(&context.limits, report)?;
-    nice(context)?;
-    oom_score(context)?;
+    settings(context, When::Before, report)?;
     if let Some(mask) = context.umask {
         umask(Mode::from_bits_truncate(mask));
     }
@@ -104,9 +102,7 @@ fn steps(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> Don
         // After the change of user, which would undo it.
         crate::linux::slots::die_with_parent();
     }
-    if context.no_new_privs {
-        nix::sys::prctl::set_no_new_privs().map_err(at(Stage::NoNewPrivs))?;
-    }
+    settings(context, When::After, report)?;
     if let Some(directory) = &context.directory {
         chdir(directory.as_c_str()).map_err(at(Stage::Directory))?;
     }
@@ -172,17 +168,23 @@ fn set_limit(limit: &Limit) -> Result<(), Errno> {
     Err(errno)
 }
 
-fn nice(context: &ExecContext) -> Done {
-    context.nice.map_or(Ok(()), |value| sys::set_nice(value).map_err(at(Stage::Nice)))
+/// Where the kernel did not let it be born there.
+fn enter_cgroup(context: &ExecContext) -> Done {
+    let Some(entry) = &context.cgroup_entry else { return Ok(()) };
+    nix::unistd::write(entry, b"0").map(drop).map_err(at(Stage::Cgroup))
 }
 
-fn oom_score(context: &ExecContext) -> Done {
-    let Some(value) = &context.oom_score_adj else { return Ok(()) };
-    let fail = at(Stage::OomScore);
-    let file =
-        nix::fcntl::open(c"/proc/self/oom_score_adj", OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())
-            .map_err(&fail)?;
-    nix::unistd::write(&file, value.as_bytes()).map(drop).map_err(fail)
+fn settings(context: &ExecContext, when: When, report: RawFd) -> Done {
+    for (index, setting) in context.settings.iter().enumerate().filter(|(_, it)| it.when == when) {
+        if let Err(errno) = super::settings::set(&setting.value) {
+            let fault = Fault { stage: Stage::Setting, errno, object: index as u32 };
+            if !setting.degrade {
+                return Err(fault);
+            }
+            send(report, &fault, true);
+        }
+    }
+    Ok(())
 }
 
 fn who(context: &ExecContext) -> Done {
@@ -194,6 +196,10 @@ fn who(context: &ExecContext) -> Done {
         setresgid(gid, gid, gid).map_err(at(Stage::Group))?;
     }
     if let Some(uid) = wanted.uid {
+        if context.settings.iter().any(|setting| matches!(setting.value, Value::Ambient(_))) {
+            // Otherwise the change of user takes what is to be raised afterwards.
+            sys::prctl(libc::PR_SET_KEEPCAPS, 1, 0).map_err(at(Stage::User))?;
+        }
         setresuid(uid, uid, uid).map_err(at(Stage::User))?;
     }
     Ok(())

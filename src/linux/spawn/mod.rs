@@ -3,12 +3,13 @@
 //! close-on-exec pipe and is put into words by [`words`].
 
 mod child;
+mod settings;
 mod words;
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -22,6 +23,7 @@ use crate::plan::exec::{Rlimit, UnitExec};
 use crate::supervisor::{Failure, FailureStage};
 
 use child::REPORT_SIZE;
+use settings::Setting;
 
 /// How the child stands to the runner's session and terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,8 @@ struct Limit {
     soft: u64,
     hard: u64,
     degrade: bool,
+    /// By the unit's files, not by the runner.
+    planned: bool,
 }
 
 /// All a child needs, in the form the system calls want.
@@ -80,12 +84,15 @@ pub struct ExecContext {
     session: Session,
     stdio: Stdio,
     limits: Vec<Limit>,
-    nice: Option<i32>,
-    oom_score_adj: Option<String>,
+    settings: Vec<Setting>,
     umask: Option<u32>,
     credentials: Credentials,
-    no_new_privs: bool,
+    /// The unit's cgroup, to be born in.
+    cgroup: Option<OwnedFd>,
+    /// Its list of processes, for a child that was not born in it.
+    cgroup_entry: Option<OwnedFd>,
     directory: Option<CString>,
+    left_out: Vec<String>,
     /// For the words of a failure.
     told: Told,
 }
@@ -98,6 +105,7 @@ pub struct Told {
     directory: Option<PathBuf>,
     user: String,
     limits: Vec<String>,
+    settings: Vec<(String, String)>,
     size: usize,
 }
 
@@ -109,13 +117,22 @@ pub struct Launch {
     pub reports: OwnedFd,
     /// For [`words::explain`].
     pub told: Told,
+    /// Settings that the child makes, unless it reports otherwise.
+    pub settings: Vec<(String, String)>,
+    /// Settings that could not even be prepared, and were left out.
+    pub left_out: Vec<String>,
 }
 
 /// What came through the report pipe.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Something was not possible but may be left out; in words.
-    Degraded(String),
+    /// Something was not possible but may be left out.
+    Degraded {
+        /// Which setting: `rlimits.memlock`.
+        setting: String,
+        /// In words.
+        message: String,
+    },
     /// The child ended.
     Failed(Failure),
 }
@@ -134,6 +151,8 @@ pub struct What<'a> {
     pub birth: Option<Birth>,
     /// `RLIMIT_NOFILE` as it was before the runner raised its own.
     pub nofile: Option<(u64, u64)>,
+    /// The folder of the cgroup it is to run in.
+    pub cgroup: Option<&'a Path>,
 }
 
 /// Looks up and opens everything a start of this unit needs.
@@ -152,6 +171,8 @@ pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> 
         (Err(message), _) | (_, Err(message)) => return Err(setup(message)),
     };
     let limits = limits(&unit.rlimits, what.nofile).map_err(setup)?;
+    let (settings, left_out) = settings::all(unit).map_err(setup)?;
+    let (cgroup, cgroup_entry) = what.cgroup.map_or(Ok((None, None)), open_cgroup).map_err(setup)?;
     let told = Told {
         program: program.clone(),
         candidates: candidates.clone(),
@@ -159,6 +180,7 @@ pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> 
         directory: unit.directory.clone(),
         user: unit.identity.user.clone().unwrap_or_else(|| "the runner's user".to_owned()),
         limits: limits.iter().map(|limit| limit.name.clone()).collect(),
+        settings: settings.iter().map(|it| (it.name.clone(), it.shown.clone())).collect(),
         size: argv.size() + env.size(),
     };
     Ok(ExecContext {
@@ -173,11 +195,12 @@ pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> 
         session: what.session,
         stdio: what.stdio,
         limits,
-        nice: unit.identity.nice,
-        oom_score_adj: unit.identity.oom_score_adj.map(|value| value.to_string()),
+        settings,
+        left_out,
         umask: unit.identity.umask,
         credentials,
-        no_new_privs: unit.identity.no_new_privs,
+        cgroup,
+        cgroup_entry,
         directory: unit
             .directory
             .as_ref()
@@ -204,14 +227,47 @@ pub fn launch(context: ExecContext) -> Result<Launch, Failure> {
         None => None,
     };
     let blocked = Blocked::all();
-    match sys::fork().map_err(failed)? {
+    // Old kernels and old container seccomp rules refuse; then the child goes there itself.
+    let born = context.cgroup.as_ref().and_then(|cgroup| sys::fork_into(cgroup).ok());
+    let enter = born.is_none() && context.cgroup.is_some();
+    let fork = match born {
+        Some(fork) => fork,
+        None => sys::fork().map_err(failed)?,
+    };
+    match fork {
         Fork::Child => {
-            child::run(&context, report_fd.as_raw_fd(), ready_from.as_ref().map(AsRawFd::as_raw_fd))
+            child::run(&context, report_fd.as_raw_fd(), ready_from.as_ref().map(AsRawFd::as_raw_fd), enter)
         }
         Fork::Parent(pid) => {
             drop(blocked);
-            Ok(Launch { pid, reports, told: context.told })
+            let settings = context.settings.into_iter().map(|it| (it.name, it.shown));
+            let limits = context.limits.iter().filter(|limit| limit.planned).map(Limit::shown);
+            let settings = settings.chain(limits).collect();
+            Ok(Launch { pid, reports, told: context.told, settings, left_out: context.left_out })
         }
+    }
+}
+
+/// The folder of a cgroup to be born in, and its list of processes for those who cannot.
+fn open_cgroup(path: &Path) -> Result<(Option<OwnedFd>, Option<OwnedFd>), String> {
+    let cannot = |error: std::io::Error| format!("cannot open the cgroup `{}`: {error}", path.display());
+    let folder = std::fs::File::open(path).map_err(cannot)?;
+    let entry = std::fs::File::options().write(true).open(path.join("cgroup.procs")).map_err(cannot)?;
+    Ok((Some(folder.into()), Some(entry.into())))
+}
+
+impl Limit {
+    /// Name and value for people.
+    fn shown(&self) -> (String, String) {
+        let one = |value: u64| {
+            if value == nix::libc::RLIM_INFINITY { "infinity".to_owned() } else { value.to_string() }
+        };
+        let value = if self.soft == self.hard {
+            one(self.soft)
+        } else {
+            format!("{}:{}", one(self.soft), one(self.hard))
+        };
+        (format!("rlimits.{}", self.name), value)
     }
 }
 
@@ -281,6 +337,7 @@ fn limits(planned: &[Rlimit], nofile: Option<(u64, u64)>) -> Result<Vec<Limit>, 
         soft,
         hard,
         degrade: true,
+        planned: false,
     });
     let mut all: Vec<Limit> = own.into_iter().collect();
     for limit in planned {
@@ -290,6 +347,7 @@ fn limits(planned: &[Rlimit], nofile: Option<(u64, u64)>) -> Result<Vec<Limit>, 
             soft: limit.soft.unwrap_or(nix::libc::RLIM_INFINITY),
             hard: limit.hard.unwrap_or(nix::libc::RLIM_INFINITY),
             degrade: limit.degrade,
+            planned: true,
         });
     }
     Ok(all)

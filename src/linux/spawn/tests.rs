@@ -22,6 +22,7 @@ fn start(unit: &UnitExec, argv: &[&str]) -> Result<Launch, Failure> {
         stdio: Stdio::default(),
         birth: None,
         nofile: None,
+        cgroup: None,
     };
     launch(prepare(unit, what)?)
 }
@@ -52,7 +53,7 @@ fn check(unit: &UnitExec, argv: &[&str], expectation: &str) {
     let said = match outcome(unit, argv).pop() {
         None => "runs".to_owned(),
         Some(Report::Failed(failure)) => failure.message,
-        Some(Report::Degraded(message)) => format!("degraded: {message}"),
+        Some(Report::Degraded { message, .. }) => format!("degraded: {message}"),
     };
     assert_eq!(said, expectation);
 }

@@ -23,8 +23,25 @@ pub fn explain(bytes: [u8; REPORT_SIZE], told: &Told) -> Option<Report> {
         let stage = if stage == Stage::Exec { FailureStage::Exec } else { FailureStage::Setup };
         Report::Failed(Failure { stage, message })
     } else {
-        Report::Degraded(message)
+        let setting = match stage {
+            Stage::Setting => told.settings.get(object).map(|(name, _)| name.clone()),
+            Stage::Limit => told.limits.get(object).map(|name| format!("rlimits.{name}")),
+            _ => None,
+        };
+        Report::Degraded { setting: setting.unwrap_or_default(), message }
     })
+}
+
+/// What it takes to be allowed to.
+fn cure(name: &str) -> &'static str {
+    match name {
+        "sched.nice" | "sched.policy" | "sched.numa" | "sched.cpus" => " (it takes CAP_SYS_NICE)",
+        "sched.io_class" => " (it takes CAP_SYS_ADMIN or CAP_SYS_NICE)",
+        "sched.oom_score_adj" => " (lowering it takes CAP_SYS_RESOURCE)",
+        "security.capabilities" | "security.secure_bits" => " (it takes CAP_SETPCAP)",
+        "security.ambient_capabilities" => " (the runner does not have them itself)",
+        _ => "",
+    }
 }
 
 fn message(stage: Stage, errno: Errno, object: usize, told: &Told) -> String {
@@ -38,12 +55,15 @@ fn message(stage: Stage, errno: Errno, object: usize, told: &Told) -> String {
                 if errno == Errno::EPERM { " (raising a hard limit takes CAP_SYS_RESOURCE)" } else { "" };
             format!("cannot set the limit `{name}`: {reason}{cure}")
         }
-        Stage::Nice => format!("cannot set `nice`: {reason}"),
-        Stage::OomScore => format!("cannot set `oom_score_adj`: {reason}"),
+        Stage::Cgroup => format!("cannot enter its cgroup: {reason}"),
+        Stage::Setting => {
+            let (name, value) = told.settings.get(object).cloned().unwrap_or_default();
+            let cure = if errno == Errno::EPERM { cure(&name) } else { "" };
+            format!("cannot set `{name}` to `{value}`: {reason}{cure}")
+        }
         Stage::Groups => format!("cannot take the groups of `{}`: {reason}", told.user),
         Stage::Group => format!("cannot take the group for `{}`: {reason}", told.user),
         Stage::User => format!("cannot become user `{}`: {reason}", told.user),
-        Stage::NoNewPrivs => format!("cannot set `no_new_privs`: {reason}"),
         Stage::Directory => {
             let path = told.directory.as_deref().unwrap_or(Path::new("/"));
             format!("cannot enter directory `{}`: {reason}", path.display())

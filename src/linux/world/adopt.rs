@@ -11,7 +11,7 @@ use super::{World, uses_notify};
 use crate::linux::poller::{Interest, Token};
 use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
-use crate::linux::{clock, sys};
+use crate::linux::{cgroup, clock, sys};
 use crate::plan::policy::UnitId;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
@@ -94,8 +94,10 @@ impl World {
                     }
                 }
             }
+            self.find_cgroup(id, memory.process.map(|(_, pid)| pid));
             if let Some(unit) = self.units.get_mut(number) {
                 unit.generation = memory.generation;
+                unit.asked = memory.state == State::Stopping;
             }
             debug_assert_eq!(self.units.get(number).map(|unit| unit.place), Some(place));
             memory.cause.truncate(memory.cause.len().min(200));
@@ -115,6 +117,23 @@ impl World {
             self.inbox.push_back(Event::Exited { unit, generation, phase, status: ExitStatus::Unknown });
         }
         self.look_at_trees = true;
+    }
+
+    /// The cgroup an earlier runner has made for a unit, by its path, if its process `main` (or what that has left
+    /// behind) is in it. Where it is not, because that runner lived in another one, evidence has to do.
+    fn find_cgroup(&mut self, id: UnitId, main: Option<i32>) {
+        let Some(path) = self.cgroups.path(self.name(id)) else { return };
+        let processes = cgroup::processes(&path);
+        let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
+        if processes.is_empty()
+            || (unit.current.is_some() && main.is_some_and(|pid| !processes.contains(&pid)))
+        {
+            return;
+        }
+        // What is left of one that has ended is no descendant either.
+        unit.foreign |= unit.current.is_none();
+        unit.facts.oom_kills = cgroup::oom_kills(&path);
+        unit.facts.cgroup = Some(path);
     }
 
     /// One running process. `stranger`: its start time, if it is no child of this runner.

@@ -5,14 +5,18 @@ use serde_json::Value;
 use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
-    Error, EventRecord, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding, ReloadCall,
-    ReloadReply, Runner, RunnerInfo, Sign, Ticket,
+    Error, EventRecord, InForce, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding,
+    ReloadCall, ReloadReply, Runner, RunnerInfo, Setting, Sign, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
 use crate::supervisor::{Event, JobId, ProbeKind, Request};
+
+/// Last lines told with the state of a unit, and how many characters of each.
+const LAST_WORDS_TOLD: usize = 5;
+const WORDS_MAX: usize = 300;
 
 impl Runner for World {
     fn info(&self) -> RunnerInfo {
@@ -48,6 +52,35 @@ impl Runner for World {
     fn signs(&self, unit: &str) -> Vec<Sign> {
         let Some(id) = self.plan.policy.find(unit) else { return Vec::new() };
         World::signs(self, id).into_iter().map(|(_, sign)| sign).collect()
+    }
+
+    fn in_force(&self, unit: &str) -> Option<InForce> {
+        let id = self.plan.policy.find(unit)?;
+        let (exec, known) = (self.plan.exec.get(id.0 as usize)?, self.units.get(id.0 as usize)?);
+        if exec.argv.is_empty() {
+            return None;
+        }
+        let facts = &known.facts;
+        let setting = |(name, value): &(String, String)| Setting { name: name.clone(), value: value.clone() };
+        // One of an earlier runner that lived in another cgroup is known by evidence only.
+        let exact = self.cgroups.is_there() && (known.current.is_none() || facts.cgroup.is_some());
+        let short = |line: &String| line.chars().take(WORDS_MAX).collect();
+        let told = facts.last_words.len().saturating_sub(LAST_WORDS_TOLD);
+        Some(InForce {
+            unit: unit.to_owned(),
+            tree: if exact { "exact" } else { "best effort" }.to_owned(),
+            cgroup: facts.cgroup.as_ref().map(|path| path.display().to_string()),
+            settings: facts.in_force.iter().map(setting).collect(),
+            left_out: facts.left_out.clone(),
+            last_words: facts.last_words.iter().skip(told).map(short).collect(),
+            hint: facts.hint.clone(),
+            log: exec.log.file.as_ref().map(|file| file.path.display().to_string()),
+            log_lost: known.log.lost(),
+        })
+    }
+
+    fn strays(&self) -> Vec<String> {
+        World::strays(self)
     }
 
     fn progress(&self, unit: &str, goal: Goal) -> Progress {

@@ -5,10 +5,15 @@ use crate::control::Ticket;
 use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
-use crate::linux::{clock, sys};
+use crate::linux::{cgroup, clock, lastwords, sys};
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Event, ExitStatus, FailureStage, Generation};
 
+/// Processes named in one message.
+const NAMED_MAX: usize = 20;
+/// How often what is left at the very end is looked for after TERM, and how long one pause is, in milliseconds.
+const LAST_LOOKS: usize = 50;
+const LAST_PAUSE: u8 = 20;
 /// Children reaped in one turn; what is left comes in the next.
 const REAPED_A_TURN: usize = 512;
 
@@ -47,6 +52,7 @@ impl World {
         if self.options.foreground {
             take_terminal_back();
         }
+        let status = self.explained(id, status);
         let Some(current) = self.unit(id).and_then(|unit| unit.current.take()) else { return };
         if let Some(launch) = &current.launch {
             self.poller.remove(&launch.reports);
@@ -59,12 +65,56 @@ impl World {
         });
     }
 
+    /// Keeps what a unit said last, and finds out what the kernel did: the status with that in it.
+    fn explained(&mut self, id: UnitId, status: ExitStatus) -> ExitStatus {
+        let killed = matches!(status, ExitStatus::Signal { signal: libc::SIGKILL, .. });
+        // Always, so that what happened to others is not taken for this one's later.
+        let above = if killed { self.oom.moved() } else { None };
+        let Some(unit) = self.units.get_mut(id.0 as usize) else { return status };
+        if unit.asked && !killed {
+            return status;
+        }
+        if status == ExitStatus::Code(0) {
+            (unit.facts.last_words, unit.facts.hint) = (Vec::new(), None);
+            return status;
+        }
+        let lines: Vec<String> =
+            unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
+        unit.facts.hint = lastwords::reason(lines.iter().map(String::as_str));
+        unit.facts.last_words = lines;
+        if !killed || unit.killed {
+            self.tell_reason(id);
+            return status;
+        }
+        let own = unit.facts.cgroup.as_deref().map_or(0, cgroup::oom_kills) > unit.facts.oom_kills;
+        let whose = if own { Some("the limit of its own cgroup".to_owned()) } else { above };
+        let Some(whose) = whose else {
+            self.tell_reason(id);
+            return status;
+        };
+        unit.facts.hint = Some(format!("the kernel killed it for memory: {whose} was used up"));
+        self.tell_reason(id);
+        ExitStatus::Signal { signal: libc::SIGKILL, core: false, oom: true }
+    }
+
+    fn tell_reason(&self, id: UnitId) {
+        let hint = self.units.get(id.0 as usize).and_then(|unit| unit.facts.hint.as_ref());
+        if let Some(hint) = hint.filter(|_| !self.options.foreground) {
+            tracing::warn!("{}: {hint}", self.name(id));
+        }
+    }
+
     /// A helper has an answer for somebody.
     pub(super) fn helped(&mut self, finished: &Finished) {
         match finished.purpose {
             Purpose::Preflight(unit) => self.condition_answered(unit, finished),
             Purpose::Reexec(ticket) => self.binary_checked(Ticket(ticket), finished),
             Purpose::Reload(ticket) => self.unit_reloaded(Ticket(ticket), finished),
+            Purpose::Compress(unit) => {
+                if let Some(unit) = self.unit(unit) {
+                    unit.log.compressed();
+                }
+            }
             Purpose::Probe { .. } => {
                 let mut tools =
                     Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
@@ -82,6 +132,8 @@ impl World {
         if unit.generation != generation {
             return;
         }
+        let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
+        unit.killed |= signal == libc::SIGKILL;
         let lost = unit.adopted.as_ref().is_some_and(|adopted| !adopted.is_there());
         let main = unit.current.as_ref().map(|current| current.pid).filter(|_| !lost);
         if let Some(pid) = main {
@@ -92,11 +144,22 @@ impl World {
             return;
         }
         let evidence = unit.evidence(id);
+        // At once, before anybody can fork again; where the kernel can.
+        if signal == libc::SIGKILL
+            && scope == Scope::Tree
+            && evidence.cgroup.as_deref().is_some_and(cgroup::kill)
+            && evidence.cgroup.as_deref().and_then(cgroup::is_populated) == Some(false)
+        {
+            return;
+        }
         let all = self.evidence();
-        let helpers = &self.helpers;
+        let (helpers, memory) = (&self.helpers, &self.memory);
+        let lone = self.options.foreground;
         let others = || {
-            let scan = Scan::look(&all, |pid| helpers.owns(pid));
-            scan.of(&evidence, scope).filter(|pid| Some(*pid) != main).collect()
+            let scan = Scan::look(&all, memory, |pid| helpers.owns(pid));
+            let ours = scan.of(&evidence, scope).filter(|pid| Some(*pid) != main);
+            // One command has everything to itself: what nothing ties to it is its own all the same.
+            ours.chain(scan.strays().filter(|_| lone && scope == Scope::Tree)).collect()
         };
         tree::signal_all(signal, others);
     }
@@ -144,18 +207,25 @@ impl World {
                         .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
             });
         let all = self.evidence();
-        let scan = strangers.then(|| Scan::look(&all, |pid| self.helpers.owns(pid)));
+        let scan = strangers.then(|| Scan::look(&all, &self.memory, |pid| self.helpers.owns(pid)));
+        let lone = self.options.foreground;
         for number in waiting {
             let (Some(unit), Some(evidence)) = (self.units.get_mut(number), all.get(number)) else {
                 continue;
             };
             let Some((generation, scope)) = unit.awaiting else { continue };
             let left = match &scan {
-                Some(scan) => scan.of(evidence, scope).next().is_some(),
+                Some(scan) => {
+                    scan.of(evidence, scope).next().is_some() || (lone && scan.strays().next().is_some())
+                }
                 None => unit.current.is_some(),
             };
-            if left {
+            let listed = || evidence.cgroup.as_deref().and_then(cgroup::is_populated) == Some(true);
+            if left || (scope == Scope::Tree && listed()) {
                 continue;
+            }
+            if let Some(path) = &unit.facts.cgroup {
+                cgroup::remove(path);
             }
             unit.awaiting = None;
             unit.groups.clear();
@@ -164,21 +234,74 @@ impl World {
         }
     }
 
-    /// Before leaving: what nothing ties to a unit, or outlived it, is named and ended.
-    pub(super) fn end_strays(&mut self) {
-        let own = std::process::id() as i32;
-        if !tree::has_strangers(|pid| self.helpers.owns(pid)) {
+    /// Before KILL: whom it will reach, by name. Nobody is killed in silence.
+    pub(super) fn name_the_killed(&mut self, id: UnitId, generation: Generation, scope: Scope) {
+        let Some(unit) = self.units.get(id.0 as usize).filter(|unit| unit.generation == generation) else {
             return;
+        };
+        let evidence = unit.evidence(id);
+        let main = unit.current.as_ref().map(|current| current.pid);
+        let all = self.evidence();
+        let scan = Scan::look(&all, &self.memory, |pid| self.helpers.owns(pid));
+        let mut names: Vec<String> = main.into_iter().map(tree::shown).collect();
+        if is_wide(scope) {
+            names.extend(
+                scan.of(&evidence, scope).filter(|pid| Some(*pid) != main).take(NAMED_MAX).map(tree::shown),
+            );
+        }
+        if !names.is_empty() {
+            tracing::warn!("{}: killed: {}", self.name(id), names.join(", "));
+        }
+    }
+
+    /// What nothing ties to a unit, by name.
+    pub(super) fn strays(&self) -> Vec<String> {
+        let known = |pid| {
+            self.helpers.owns(pid)
+                || self
+                    .units
+                    .iter()
+                    .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
+        };
+        if self.options.foreground || !tree::has_strangers(known) {
+            return Vec::new();
         }
         let all = self.evidence();
-        let helpers = &self.helpers;
-        let look = || Scan::look(&all, |pid| helpers.owns(pid));
-        let left: Vec<String> = look().all().filter(|&pid| pid != own).map(tree::shown).collect();
-        if !left.is_empty() {
-            tracing::warn!("ended what was left at the end: {}", left.join(", "));
+        let scan = Scan::look(&all, &self.memory, |pid| self.helpers.owns(pid));
+        scan.strays().take(NAMED_MAX).map(tree::shown).collect()
+    }
+
+    /// Before leaving: what nothing ties to a unit, or outlived it, is named and ended: TERM, a moment, KILL.
+    pub(super) fn end_strays(&mut self) {
+        let own = std::process::id() as i32;
+        if tree::has_strangers(|pid| self.helpers.owns(pid)) {
+            let all = self.evidence();
+            let (helpers, memory) = (&self.helpers, &self.memory);
+            let look = || -> Vec<i32> {
+                Scan::look(&all, memory, |pid| helpers.owns(pid)).all().filter(|&pid| pid != own).collect()
+            };
+            let left = look();
+            if !left.is_empty() {
+                let names: Vec<String> = left.iter().take(NAMED_MAX).map(|&pid| tree::shown(pid)).collect();
+                tracing::warn!("ended what was left at the end: {}", names.join(", "));
+                tree::signal_all(libc::SIGTERM, look);
+                tree::signal_all(libc::SIGCONT, look);
+                for _ in 0..LAST_LOOKS {
+                    while sys::reap_one().is_some() {}
+                    if look().is_empty() {
+                        break;
+                    }
+                    // Nothing else is left to be done meanwhile.
+                    let _ = nix::poll::poll(&mut [], LAST_PAUSE);
+                }
+                tree::signal_all(libc::SIGKILL, look);
+            }
+            while sys::reap_one().is_some() {}
         }
-        tree::signal_all(libc::SIGKILL, || look().all().collect());
-        while sys::reap_one().is_some() {}
+        let outside: Vec<String> = tree::outsiders().into_iter().take(NAMED_MAX).map(tree::shown).collect();
+        if !outside.is_empty() {
+            tracing::warn!("came from outside, and are not waited for: {}", outside.join(", "));
+        }
     }
 }
 

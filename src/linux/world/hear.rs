@@ -14,6 +14,9 @@ use crate::plan::policy::{ReadyBy, UnitId};
 use crate::plan::{is_secret_name, masked};
 use crate::supervisor::{Event, Notify, Phase, ProbeKind, Verdict};
 
+/// How long the compression of one log file may take.
+const COMPRESS_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+
 impl World {
     /// Output of a unit can be read.
     pub fn log_ready(&mut self, number: u32) {
@@ -26,6 +29,15 @@ impl World {
     pub(super) fn heard_lines(&mut self, id: UnitId, read: Read) {
         for trouble in &read.troubles {
             tracing::warn!("{}: {trouble}", self.name(id));
+        }
+        if let Some(path) = &read.compress {
+            let deadline = self.clock.now() + COMPRESS_TIMEOUT;
+            // Not having been compressed is no loss.
+            if self.helpers.compress(path, id, deadline, &self.poller).is_err()
+                && let Some(unit) = self.unit(id)
+            {
+                unit.log.compressed();
+            }
         }
         if self.has_audience && !read.lines.is_empty() {
             let name = self.name(id).to_owned();

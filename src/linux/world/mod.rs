@@ -13,23 +13,26 @@ mod say;
 pub mod signs;
 mod start;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use super::cgroup::Cgroups;
 use super::clock::{self, Clock};
 use super::eventlog::EventLog;
 use super::helper::{Helpers, Purpose};
 use super::log::{Console, Signatures, UnitLog};
+use super::oom::OomWatch;
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
 use super::run::RunOptions;
 use super::rundir::RunDir;
 use super::serve::News;
 use super::slots::{Before, Slots};
-use super::tree::Evidence;
+use super::tree::{Evidence, Memory};
 use super::unit::Unit;
 use super::upward::{Messages, Upward};
 use super::watch::Watch;
@@ -118,6 +121,9 @@ pub struct World {
     look_at_trees: bool,
     shutting_down: bool,
     run_dir: Option<RunDir>,
+    cgroups: Cgroups,
+    oom: OomWatch,
+    memory: RefCell<Memory>,
     nofile: Option<(u64, u64)>,
     started: f64,
     /// Distinguishes this runner's marks from those of others on the machine.
@@ -143,16 +149,12 @@ impl World {
             |before| before.mark.clone(),
         );
         let clock = before.as_ref().map_or_else(Clock::new, |before| Clock::since(before.clock));
-        let mut units: Vec<Unit> = Vec::new();
-        let places = places(&plan, before.as_ref());
-        for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
-            let place = places.get(number).copied().unwrap_or(number as u32);
-            units.push(new_unit((&policy.name, number as u32, place), exec, run_dir.as_ref(), &mark));
-        }
+        let units = new_units(&plan, before.as_ref(), run_dir.as_ref(), &mark);
         let events_dir =
             options.state_dir.clone().or_else(|| run_dir.as_ref().map(|dir| dir.path().to_owned()));
         let events = EventLog::new(events_dir.map(|dir| dir.join("events.jsonl")));
         let supervisor = Supervisor::new(options.seed);
+        let cgroups = find_cgroups(&options, run_dir.as_ref(), &mark);
         let upward = Upward::new(options.ready);
         let order = (0..plan.policy.units.len()).map(|at| UnitId(at as u32)).collect();
         let watch = Watch::new(&options.watch, &poller);
@@ -188,6 +190,9 @@ impl World {
             look_at_trees: false,
             shutting_down: false,
             run_dir,
+            cgroups,
+            oom: OomWatch::new(),
+            memory: RefCell::default(),
             nofile: raise_nofile(),
             started: clock::wall().as_secs_f64(),
             mark,
@@ -242,6 +247,14 @@ impl World {
             }
             Action::AwaitEmpty { unit, generation, scope } => self.await_empty(unit, generation, scope),
             Action::Signal { unit, generation, signal, scope } => {
+                if signal == libc::SIGKILL {
+                    self.name_the_killed(unit, generation, scope);
+                }
+                if let Some(it) =
+                    self.unit(unit).filter(|it| it.generation == generation && it.current.is_some())
+                {
+                    it.asked = true;
+                }
                 self.signal(unit, generation, signal, scope);
                 // Someone who is stopped would not even see it.
                 if !matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGKILL | libc::SIGCONT) {
@@ -269,6 +282,11 @@ impl World {
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
         self.remember(unit);
+        if let (State::Ready, Some(pid)) = (after.state, after.pid)
+            && !self.cgroups.is_there()
+        {
+            super::tree::remember(pid, unit, &self.memory);
+        }
         let words = in_words(&after);
         // A step that changes nothing people see (the pid, a counter) is an event, not a message.
         let news = self.said.get(&unit) != Some(&words);
@@ -378,8 +396,12 @@ impl World {
     }
 
     /// The run directory is left clean, nobody is left behind, and everything that was said is written.
-    pub fn leave(&mut self) {
+    pub fn leave(&mut self, status: i32) {
         self.end_strays();
+        super::termination::write(status, &self.supervisor.snapshot(), |name| {
+            let id = self.plan.policy.find(name)?;
+            self.units.get(id.0 as usize)?.facts.hint.clone()
+        });
         let wall = clock::wall();
         for unit in &mut self.units {
             unit.log.drain(wall, &mut self.console);
@@ -394,6 +416,7 @@ impl World {
         if let Some(dir) = &self.run_dir {
             dir.clean();
         }
+        self.cgroups.clean();
         self.write_messages();
         self.console.finish();
     }
@@ -465,6 +488,17 @@ fn places(plan: &Plan, before: Option<&Before>) -> Vec<u32> {
         .collect()
 }
 
+/// The shell's side of all units, none of which has been started.
+fn new_units(plan: &Plan, before: Option<&Before>, run_dir: Option<&RunDir>, mark: &str) -> Vec<Unit> {
+    let places = places(plan, before);
+    let units = plan.policy.units.iter().zip(&plan.exec).zip(places).enumerate();
+    units
+        .map(|(number, ((policy, exec), place))| {
+            new_unit((&policy.name, number as u32, place), exec, run_dir, mark)
+        })
+        .collect()
+}
+
 /// The shell's side of a unit (its name, number and slot) that has not been started.
 fn new_unit(who: (&str, u32, u32), exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
     let (name, number, place) = who;
@@ -472,6 +506,18 @@ fn new_unit(who: (&str, u32, u32), exec: &UnitExec, run_dir: Option<&RunDir>, ma
     let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec))
         .looking_for(Signatures::new(&exec.signatures));
     Unit { place, ..Unit::new(log, format!("{name}/{mark}")) }
+}
+
+/// Where units get their cgroups. One command in the foreground has everything below the runner to itself anyway.
+fn find_cgroups(options: &RunOptions, run_dir: Option<&RunDir>, mark: &str) -> Cgroups {
+    if options.foreground {
+        return Cgroups::default();
+    }
+    let cgroups = Cgroups::find(&run_dir.map_or_else(|| mark.to_owned(), RunDir::key));
+    if let Some(notice) = cgroups.notice.as_ref().filter(|_| !cgroups.is_there()) {
+        tracing::info!("{notice}");
+    }
+    cgroups
 }
 
 /// The regular expressions that wait for a line of this unit.

@@ -80,7 +80,15 @@ impl World {
         let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
         let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
         let session = Session::Own;
-        let what = What { argv: &argv, extra_env: &[], session, stdio, birth: None, nofile: self.nofile };
+        let what = What {
+            argv: &argv,
+            extra_env: &[],
+            session,
+            stdio,
+            birth: None,
+            nofile: self.nofile,
+            cgroup: None,
+        };
         let context = spawn::prepare(&exec, what).map_err(|failure| failure.message)?;
         let deadline = self.now() + CHECK_TIMEOUT;
         self.helpers.run(context, read, Purpose::Reexec(ticket.0), deadline, &self.poller)

@@ -234,6 +234,7 @@ impl World {
                     session: Session::Own,
                     stdio,
                     birth: None,
+                    cgroup: None,
                     nofile: self.nofile,
                 };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;

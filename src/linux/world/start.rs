@@ -13,8 +13,8 @@ use crate::linux::poller::{Interest, Token};
 use crate::linux::preflight::{self, Asked, Situation};
 use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
-use crate::linux::unit::{Current, Preparing, Question};
-use crate::linux::{files, identity, sys};
+use crate::linux::unit::{Current, Facts, Preparing, Question};
+use crate::linux::{credentials, files, identity, sys};
 use crate::plan::exec::{Preflight, Probe, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
@@ -131,6 +131,7 @@ impl World {
                     stdio,
                     birth: None,
                     nofile: self.nofile,
+                    cgroup: None,
                 };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 self.helpers.run(context, read, Purpose::Preflight(id), now + HELP_TIMEOUT, &self.poller)
@@ -202,9 +203,14 @@ impl World {
         let Some(exec) = self.plan.exec.get(number) else { return Err(setup("no such unit")) };
         let birth = self.birth(id, generation, phase);
         let session = if foreground { foreground_session() } else { Session::Own };
-        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, birth, nofile: self.nofile };
-        let launch = spawn::launch(spawn::prepare(exec, what)?)?;
+        let name = self.plan.policy.get(id).map_or("", |unit| &*unit.name);
+        let made = self.cgroups.make(name, &exec.cgroup).map_err(|why| setup(&why))?;
+        let cgroup = made.as_ref().map(|made| made.path.as_path()).filter(|_| self.cgroups.is_there());
+        let nofile = self.nofile;
+        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, birth, nofile, cgroup };
+        let mut launch = spawn::launch(spawn::prepare(exec, what)?)?;
         let pid = launch.pid;
+        let mut facts = Facts::of(made, exec, &mut launch);
         let watched = self.poller.add(&launch.reports, Token::Launch(id.0), Interest::Read);
         if let Err(errno) = watched {
             // Nobody would hear of it: not even begun is better.
@@ -212,7 +218,14 @@ impl World {
             return Err(setup(&format!("cannot watch the new process: {}", errno.desc())));
         }
         let deadline = timeout.map(|timeout| self.clock.now() + timeout);
+        let name = self.name(id).to_owned();
+        for message in &facts.left_out {
+            tracing::warn!("{name}: {message}; started without it");
+        }
         let Some(unit) = self.units.get_mut(number) else { return Ok(()) };
+        facts.last_words = std::mem::take(&mut unit.facts.last_words);
+        facts.hint = unit.facts.hint.take();
+        unit.facts = facts;
         unit.current =
             Some(Current { pid, generation, phase, launch: Some(launch), failure: None, deadline });
         unit.groups.push(pid);
@@ -261,6 +274,15 @@ impl World {
         if wants && phase == Phase::Main {
             extra.push(("NOTIFY_SOCKET".to_owned(), self.notify_address(id)?));
         }
+        if let Some(exec) = self.plan.exec.get(number)
+            && !exec.credentials.is_empty()
+        {
+            // By its slot, not its id: a start must not touch what another unit of an earlier runner reads.
+            let place = self.units.get(number).map_or(id.0, |unit| unit.place);
+            let folder = self.run_dir.as_ref().map(|dir| dir.credentials(place));
+            let folder = credentials::write(exec, folder.as_deref()).map_err(|why| setup(&why))?;
+            extra.push(("CREDENTIALS_DIRECTORY".to_owned(), folder));
+        }
         if let Some(unit) = self.units.get(number) {
             extra.push((tree::MARK.to_owned(), unit.mark.clone()));
         }
@@ -300,7 +322,11 @@ impl World {
         let (reports, over) = launch.read();
         for report in reports {
             match report {
-                Report::Degraded(message) => tracing::warn!("{name}: {message}; started without it"),
+                Report::Degraded { setting, message } => {
+                    tracing::warn!("{name}: {message}; started without it");
+                    unit.facts.in_force.retain(|(known, _)| *known != setting);
+                    unit.facts.left_out.push(message);
+                }
                 Report::Failed(failure) => current.failure = Some(failure),
             }
         }

@@ -23,6 +23,12 @@ fn plan(text: &str) -> Plan {
                 "after" => policy.stop_after.push(id(value)),
                 "data" => policy.holds_data = true,
                 "argv" => exec.argv = vec![value.to_owned()],
+                "priority" => exec.sched.priority = Some(value.parse().unwrap()),
+                "memory" => {
+                    let setting = ("memory_max".to_owned(), "memory.max".to_owned(), value.to_owned());
+                    exec.cgroup.settings.push(setting);
+                }
+                "rate" => exec.log.rate = Some(value.parse().unwrap()),
                 "skipped" => policy.skipped = Some("no".to_owned()),
                 "group" => policy.kind = Kind::Group { members: Vec::new() },
                 "health" => {
@@ -177,6 +183,18 @@ fn what_is_live_of_a_unit_that_needs_a_restart_is_told_apart() {
 fn what_is_live_counts_at_once() {
     let merged = check("a health=1", "a health=2", "", &["a changed, live, applied: health changed"]);
     assert_eq!(merged.plan, plan("a health=2"));
+    assert!(merged.next.is_empty());
+}
+
+#[test]
+fn what_a_process_was_started_with_waits_and_where_its_output_goes_does_not() {
+    for word in ["priority=5", "memory=1G"] {
+        let merged = go(&plan("a"), &format!("a {word}"), "").unwrap();
+        assert_eq!(merged.plan, plan("a"), "{word}");
+        assert!(merged.next.contains_key(&UnitId(0)), "{word}");
+    }
+    let merged = check("a", "a rate=5", "", &["a changed, live, applied: log changed"]);
+    assert_eq!(merged.plan, plan("a rate=5"));
     assert!(merged.next.is_empty());
 }
 

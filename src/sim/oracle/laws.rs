@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::retry::SelfEnd;
 use super::{LAST_WORDS, Law, Oracle};
-use crate::plan::policy::{EdgeKind, Kind, OnFailure, UnitId};
-use crate::supervisor::{Action, Generation, JobId, Phase};
+use crate::plan::policy::{EdgeKind, Kind, UnitId};
+use crate::supervisor::{Action, Generation, JobId, Phase, Time};
 
 const SIGKILL: i32 = 9;
 /// Rounding of jittered delays.
@@ -86,9 +85,7 @@ impl Oracle {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
-                let (other, kind) = (self.get(edge.to), &self.plan.units[edge.to.0 as usize].kind);
-                let lost = other.unreachable && *kind == Kind::External { stop_on_loss: true };
-                let away = self.is_away(edge.to) || (lenient && (other.adrift || lost));
+                let away = self.is_away(edge.to) || (lenient && self.lies_in_ruins(edge.to));
                 if away && edge.kind == EdgeKind::Needs && !edge.keep_on_stop {
                     return Some("a unit that it needs is back".to_owned());
                 }
@@ -139,6 +136,7 @@ impl Oracle {
         let began = first.unwrap_or(now);
         let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
         let ladder = self.plan.units[unit.0 as usize].stop.worst_case();
+        let ladder = self.share_at_least(ladder, began);
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
         }
@@ -151,21 +149,27 @@ impl Oracle {
         }
     }
 
+    /// The sum of all ladders: no order can make a stop take longer.
+    fn all_ladders(&self) -> Duration {
+        self.plan.units.iter().map(|unit| unit.stop.worst_case()).sum()
+    }
+
+    /// What a ladder gets at least when the budget of a shutdown is dealt out, in proportion to the worst of all orders.
+    fn share_at_least(&self, ladder: Duration, began: Time) -> Duration {
+        let Some(shutdown) = self.shutdown_at else { return ladder };
+        let left = (shutdown + self.plan.stop_budget).since(began.max(shutdown));
+        let all = self.all_ladders();
+        if all <= left || all.is_zero() {
+            return ladder;
+        }
+        ladder.mul_f64(left.as_secs_f64() / all.as_secs_f64()).saturating_sub(Duration::from_millis(5))
+    }
+
     /// The first signal to a process: there must be a reason, and it must be its turn.
     fn judge_stop(&mut self, unit: UnitId, over_budget: bool) {
         let policy = self.plan.units[unit.0 as usize].clone();
         let seen = self.get(unit).clone();
-        let ready = self.ready_since(unit);
-        let late = seen.asked_at.zip(policy.ready.timeout).is_some_and(|(at, span)| at + span <= self.now);
-        let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
-        let own = if seen.unhealthy && restarts {
-            let ready_for = ready.map(|at| self.now.since(at));
-            Some(SelfEnd::Unhealthy { ready_for })
-        } else if late && ready.is_none() {
-            Some(SelfEnd::NotReady)
-        } else {
-            None
-        };
+        let own = self.own_failure(unit);
         let asked = seen.named || self.shutdown_at.is_some();
         if own.is_none() && !asked && !seen.dragged {
             self.find(Law::ReasonToStop, Some(unit), "stopped for no reason");
@@ -266,6 +270,8 @@ impl Oracle {
             _ if main => return,
             (true, true, _) => &[69],
             (true, false, true) => &[75, 0],
+            // A share of too small a budget may have been too short for somebody.
+            (true, false, false) if self.all_ladders() > self.plan.stop_budget => &[0, 75],
             (true, false, false) => &[0],
             (false, _, _) => &[0, 69],
         };

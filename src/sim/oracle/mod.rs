@@ -274,7 +274,7 @@ impl Oracle {
     /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
     fn named(&mut self, unit: UnitId, wanted: bool, stops: bool) {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
-        let failing = self.get(unit).unhealthy || self.is_late(unit);
+        let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
         let seen = self.get_mut(unit);
         seen.wanted = wanted && !skipped;
@@ -347,6 +347,7 @@ fn members(plan: &PlanPolicy, unit: UnitId) -> Vec<UnitId> {
 fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
     let edges = plan.units[unit.0 as usize].edges.iter();
     edges
+        .filter(|_| plan.units[unit.0 as usize].skipped.is_none())
         .flat_map(|edge| members(plan, edge.to).into_iter().map(|to| Edge { to, ..edge.clone() }))
         .filter(|edge| edge.to != unit)
         .collect()

@@ -48,7 +48,7 @@ impl SelfEnd {
         }
     }
 
-    fn is_retried(&self, rules: &Restart) -> bool {
+    pub(super) fn is_retried(&self, rules: &Restart) -> bool {
         let by_signal = matches!(self.status(), Some(ExitStatus::Signal { .. }));
         let by_policy = match rules.policy {
             RestartPolicy::Always => true,

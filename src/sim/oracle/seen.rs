@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Oracle;
 use super::retry::SelfEnd;
-use crate::plan::policy::{Edge, EdgeKind, Kind, ReadyBy, Scope, UnitId, Until};
+use crate::plan::policy::{Edge, EdgeKind, Kind, OnFailure, ReadyBy, Scope, UnitId, Until};
 use crate::supervisor::{Action, Event, ExitStatus, Generation, Phase, ProbeKind, Time, Verdict};
 
 /// A task has written its files.
@@ -189,6 +189,7 @@ impl Oracle {
             return;
         }
         let ready_at = self.ready_since(unit);
+        let failing = self.own_failure(unit);
         let task = self.is_task(unit);
         let shutting = self.shutdown_at.is_some();
         let seen = self.get_mut(unit);
@@ -214,7 +215,8 @@ impl Oracle {
             Phase::Main if !asked_to => {
                 let premature = ready_at.is_none() && !task;
                 let ready_for = ready_at.map(|at| self.now.since(at));
-                self.get_mut(unit).self_end = Some(SelfEnd::Exited { status, premature, ready_for });
+                let exited = SelfEnd::Exited { status, premature, ready_for };
+                self.get_mut(unit).self_end = Some(failing.unwrap_or(exited));
             }
             Phase::Step(_) | Phase::Main => {}
         }
@@ -253,13 +255,14 @@ impl Oracle {
             (Some(health), _) => (health.failures.max(1), health.successes.max(1)),
             (None, _) => (3, 1),
         };
+        let too_late = !external && self.own_failure(unit).is_some();
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
         seen.asked = false;
         let good = !matches!(verdict, Verdict::Fail(_));
         if !about_health || seen.unreachable {
             let runs = external || seen.spawned_at.is_some();
-            if good && runs && (seen.passed_at.is_none() || seen.unreachable) {
+            if good && runs && !too_late && (seen.passed_at.is_none() || seen.unreachable) {
                 seen.passed_at = Some(now);
                 seen.unreachable = false;
                 seen.failures = 0;
@@ -347,11 +350,27 @@ impl Oracle {
         }
     }
 
-    /// Whether an external has had its time.
+    /// What the unit is to be stopped for, for its own sake.
+    pub(super) fn own_failure(&self, unit: UnitId) -> Option<SelfEnd> {
+        let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        let ready = self.ready_since(unit);
+        let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
+        let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| self.now.since(at)) };
+        if seen.unhealthy && restarts && unhealthy.is_retried(&policy.restart) {
+            Some(unhealthy)
+        } else if self.is_late(unit) && ready.is_none() {
+            Some(SelfEnd::NotReady)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a unit has had its time to become ready, if there is one.
     pub(super) fn is_late(&self, unit: UnitId) -> bool {
-        let timeout = self.plan.units[unit.0 as usize].ready.timeout;
-        let (asked, timeout) = (self.get(unit).asked_at, timeout);
-        asked.zip(timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
+        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
+        let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
+        let asked = seen.asked_at.filter(|_| !by_spawn && seen.passed_at.is_none());
+        asked.zip(ready.timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
     }
 
     /// Whether a unit is not to come up by itself.
@@ -362,13 +381,34 @@ impl Oracle {
         !skipped && !done && (!seen.wanted || seen.never)
     }
 
+    /// Whether a unit is down because of one that is away, however many needs behind.
+    pub(super) fn lies_in_ruins(&self, unit: UnitId) -> bool {
+        let mut open = vec![unit];
+        let mut seen = Vec::new();
+        while let Some(next) = open.pop() {
+            let lost = self.plan.units[next.0 as usize].kind == (Kind::External { stop_on_loss: true });
+            if self.is_away(next) || (lost && self.get(next).unreachable) {
+                return true;
+            }
+            if !seen.contains(&next) && !self.get(next).is_up() {
+                seen.push(next);
+                open.extend(
+                    self.edges[next.0 as usize]
+                        .iter()
+                        .filter(|edge| edge.kind == EdgeKind::Needs)
+                        .map(|edge| edge.to),
+                );
+            }
+        }
+        false
+    }
+
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let seen = self.get(unit);
         let asking = self.is_external(unit) && seen.starts > 0;
         let down = !seen.is_live() && !seen.preparing;
         let idle = down && !asking;
-        let stays = self.plan.units[unit.0 as usize].holds_data && !down;
-        let follows = !self.is_at_rest(unit) && !stays;
+        let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);

@@ -1,0 +1,325 @@
+//! A cgroup (version 2) for each unit, where the kernel lets us make one: then its tree is exact, and it can be limited.
+//!
+//! What is here is found out once: where cgroup2 is mounted, where this process is in it, whether it may make cgroups
+//! there, and which controllers can be handed down. Whatever is missing is said once, and everything works without.
+//!
+//! Layout: `OWN/tenon-KEY/runner` holds the runner itself (a cgroup with controllers below it may hold no process),
+//! `OWN/tenon-KEY/UNIT` a unit. KEY is that of the run directory, so that a runner that comes back finds the same place.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::plan::exec::CgroupLimits;
+
+/// Controllers that limits may need.
+const WANTED: [&str; 6] = ["memory", "cpu", "pids", "io", "cpuset", "hugetlb"];
+/// A folder of another runner without processes is taken away only when it is older.
+const STALE: Duration = Duration::from_secs(60);
+
+/// The runner's place in the hierarchy.
+#[derive(Debug, Default)]
+pub struct Cgroups {
+    base: Option<PathBuf>,
+    controllers: Vec<String>,
+    /// Why there is none, or why it cannot limit; for people.
+    pub notice: Option<String>,
+}
+
+/// A unit's own cgroup, ready for a process.
+#[derive(Debug)]
+pub struct Made {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Limits that could not be set, in words.
+    pub left_out: Vec<String>,
+    /// Limits that hold: key and value.
+    pub in_force: Vec<(String, String)>,
+}
+
+impl Cgroups {
+    /// Looks for it, and takes a place in it.
+    pub fn find(key: &str) -> Self {
+        match Self::take(Path::new("/proc"), key) {
+            Ok(found) => found,
+            Err(why) => Self {
+                notice: Some(format!(
+                    "{why}: trees of units are tracked by best effort, and limits of `[cgroup]` cannot be set"
+                )),
+                ..Self::default()
+            },
+        }
+    }
+
+    fn take(proc: &Path, key: &str) -> Result<Self, String> {
+        let mut own = own_folder(proc)?;
+        let name = format!("tenon-{key}");
+        // After a change of the binary this process is in its place already.
+        if own.ends_with(Path::new(&name).join("runner")) {
+            own = own.ancestors().nth(2).map_or_else(|| own.clone(), Path::to_owned);
+        }
+        clear_stale(&own);
+        let base = own.join(name);
+        let cannot =
+            |what: &str, error: &std::io::Error| format!("cannot {what} `{}`: {error}", base.display());
+        make(&base).map_err(|error| cannot("make the cgroup", &error))?;
+        let runner = base.join("runner");
+        let moved = make(&runner).and_then(|()| fs::write(runner.join("cgroup.procs"), "0"));
+        if let Err(error) = moved {
+            let _ = fs::remove_dir(&runner);
+            let _ = fs::remove_dir(&base);
+            return Err(cannot("enter the cgroup", &error));
+        }
+        let (controllers, refused) = hand_down(&own, &base);
+        let notice =
+            refused.map(|why| format!("{why}: limits of `[cgroup]` cannot be set, trees of units are exact"));
+        Ok(Self { base: Some(base), controllers, notice })
+    }
+
+    /// Whether units have cgroups.
+    pub fn is_there(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// Where a unit's cgroup lies.
+    pub fn path(&self, unit: &str) -> Option<PathBuf> {
+        // `runner` is ours; a unit of that name must not lie in it.
+        self.base.as_ref().map(|base| base.join(format!("{unit}.unit")))
+    }
+
+    /// Makes a unit's cgroup and sets its limits. `Err`: one that must hold does not.
+    pub fn make(&self, unit: &str, limits: &CgroupLimits) -> Result<Option<Made>, String> {
+        let Some(path) = self.path(unit) else {
+            let Some((key, _, _)) = limits.settings.first() else { return Ok(None) };
+            let why = self.notice.as_deref().and_then(|notice| notice.split(": trees").next());
+            let message = format!("cannot set `cgroup.{key}`: {}", why.unwrap_or("there is no cgroup"));
+            return if limits.degrade {
+                let left_out = vec![message];
+                Ok(Some(Made { path: PathBuf::new(), left_out, in_force: Vec::new() }))
+            } else {
+                Err(message)
+            };
+        };
+        make(&path).map_err(|error| format!("cannot make the cgroup `{}`: {error}", path.display()))?;
+        let mut made = Made { path, left_out: Vec::new(), in_force: Vec::new() };
+        for (key, file, text) in &limits.settings {
+            match self.set(&made.path, file, text) {
+                Ok(()) => made.in_force.push((format!("cgroup.{key}"), text.clone())),
+                Err(why) => {
+                    let message = format!("cannot set `cgroup.{key}` to `{text}`: {why}");
+                    if !limits.degrade {
+                        return Err(message);
+                    }
+                    made.left_out.push(message);
+                }
+            }
+        }
+        Ok(Some(made))
+    }
+
+    fn set(&self, cgroup: &Path, file: &str, text: &str) -> Result<(), String> {
+        let written = File::options()
+            .write(true)
+            .open(cgroup.join(file))
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| {
+            let controller = file.split('.').next().unwrap_or(file);
+            if self.controllers.iter().any(|known| known == controller) {
+                error.to_string()
+            } else {
+                format!(
+                    "the controller `{controller}` cannot be used here (it is not handed down to this cgroup)"
+                )
+            }
+        })
+    }
+
+    /// Takes everything away that is empty, as the last act.
+    pub fn clean(&self) {
+        let Some(base) = &self.base else { return };
+        for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "unit") {
+                remove(&entry.path());
+            }
+        }
+        let Some(own) = base.parent() else { return };
+        // Only an empty one can be taken away, so the runner leaves first; where it may not go back, the folder stays.
+        if fs::write(own.join("cgroup.procs"), "0").is_ok() {
+            let _ = fs::remove_dir(base.join("runner"));
+            let _ = fs::remove_dir(base);
+        }
+    }
+}
+
+/// Takes a unit's cgroup away with whatever it made below. One that is not empty stays.
+pub fn remove(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(path);
+}
+
+/// Every process in a cgroup and below.
+pub fn processes(path: &Path) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(
+            below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    found
+}
+
+/// Whether any process lives in a cgroup or below; `None`: it cannot be told.
+pub fn is_populated(path: &Path) -> Option<bool> {
+    let text = fs::read_to_string(path.join("cgroup.events")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("populated ")).map(|word| word.trim() != "0")
+}
+
+/// KILL to everything in a cgroup at once; false where the kernel is too old for it.
+pub fn kill(path: &Path) -> bool {
+    fs::write(path.join("cgroup.kill"), "1").is_ok()
+}
+
+/// How often the kernel has killed something in this cgroup, or below, for memory.
+pub fn oom_kills(path: &Path) -> u64 {
+    counter(&path.join("memory.events"), "oom_kill")
+}
+
+/// A line `name number` of a file of such lines; 0 if there is none.
+pub fn counter(path: &Path, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+fn make(path: &Path) -> std::io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The folder of this process's own cgroup, as far as it can be seen from here.
+fn own_folder(proc: &Path) -> Result<PathBuf, String> {
+    let mounts = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
+    let (root, at) = mounts.lines().find_map(cgroup2_mount).ok_or("no cgroup2 is mounted")?;
+    let own = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let below = own.strip_prefix(&*root).unwrap_or(own).trim_start_matches('/');
+    let folder = if below.is_empty() { PathBuf::from(at) } else { Path::new(&at).join(below) };
+    if folder.join("cgroup.procs").exists() {
+        return Ok(folder);
+    }
+    Err(format!("this process's cgroup `{own}` cannot be seen from here"))
+}
+
+/// Root and place of a line of mountinfo that mounts cgroup2.
+fn cgroup2_mount(line: &str) -> Option<(String, String)> {
+    let (before, after) = line.split_once(" - ")?;
+    if after.split(' ').next() != Some("cgroup2") {
+        return None;
+    }
+    let mut fields = before.split(' ').skip(3);
+    Some((fields.next()?.to_owned(), fields.next()?.replace("\\040", " ")))
+}
+
+/// Hands controllers down to the cgroups of units: those that came along, and why others did not.
+fn hand_down(own: &Path, base: &Path) -> (Vec<String>, Option<String>) {
+    let listed = |path: &Path, file: &str| -> Vec<String> {
+        let text = fs::read_to_string(path.join(file)).unwrap_or_default();
+        text.split_ascii_whitespace().map(str::to_owned).collect()
+    };
+    let there = listed(own, "cgroup.controllers");
+    if !WANTED.iter().any(|name| there.iter().any(|known| known == name)) {
+        return (Vec::new(), Some("this cgroup hierarchy has no controllers (a hybrid one?)".to_owned()));
+    }
+    // A cgroup that hands controllers down may hold no process of its own (the root may): whoever started the runner
+    // and stayed there is in the way. That is said, and nobody is moved but ourselves.
+    let mut refused = None;
+    for name in WANTED.iter().filter(|name| there.iter().any(|known| known == *name)) {
+        for folder in [own, base] {
+            if let Err(error) = fs::write(folder.join("cgroup.subtree_control"), format!("+{name}")) {
+                let busy = error.raw_os_error() == Some(libc::EBUSY);
+                let why = if busy { "other processes live in it".to_owned() } else { error.to_string() };
+                refused.get_or_insert(format!(
+                    "cannot hand the controller `{name}` of cgroup `{}` down: {why}",
+                    folder.display()
+                ));
+            }
+        }
+    }
+    (listed(base, "cgroup.subtree_control"), refused)
+}
+
+/// What runners that were killed have left behind: folders without a process.
+fn clear_stale(own: &Path) {
+    for entry in fs::read_dir(own).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with("tenon-"));
+        let age = entry.metadata().ok().and_then(|data| data.modified().ok()?.elapsed().ok());
+        if ours && age.is_some_and(|age| age > STALE) && is_populated(&entry.path()) == Some(false) {
+            remove(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_cgroup2_is_mounted() {
+        let check = |line: &str, expected: Option<(&str, &str)>| {
+            let found = cgroup2_mount(line);
+            assert_eq!(found.as_ref().map(|(root, at)| (&**root, &**at)), expected);
+        };
+        check("30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw", Some(("/", "/sys/fs/cgroup")));
+        check(
+            "41 31 0:38 /pod /sys/fs/cgroup/unified rw shared:4 - cgroup2 cgroup2 rw",
+            Some(("/pod", "/sys/fs/cgroup/unified")),
+        );
+        check("35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory", None);
+    }
+
+    #[test]
+    fn a_runner_that_is_in_its_place_already_stays_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["proc/self", "cg/tenon-k/runner", "cg/tenon-k/a.unit"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let mount = format!("30 24 0:26 / {} rw - cgroup2 cgroup2 rw", at("cg").display());
+        fs::write(at("proc/self/mountinfo"), mount).unwrap();
+        let check = |own: &str, key: &str, expected: &str| {
+            fs::write(at("proc/self/cgroup"), format!("0::{own}")).unwrap();
+            fs::write(at("cg").join(own.trim_start_matches('/')).join("cgroup.procs"), "").unwrap();
+            let found = Cgroups::take(&at("proc"), key).unwrap();
+            assert_eq!(found.path("a"), Some(at(expected)));
+        };
+        check("/", "k", "cg/tenon-k/a.unit");
+        // As after a change of the binary: units keep theirs.
+        check("/tenon-k/runner", "k", "cg/tenon-k/a.unit");
+        // In the place of another runner, it takes one below.
+        check("/tenon-k/runner", "l", "cg/tenon-k/runner/tenon-l/a.unit");
+    }
+
+    #[test]
+    fn limits_without_a_cgroup_fail_by_name_or_are_left_out() {
+        let none =
+            Cgroups { notice: Some("no cgroup2 is mounted: trees of …".to_owned()), ..Cgroups::default() };
+        let setting = ("memory_max".to_owned(), "memory.max".to_owned(), "1".to_owned());
+        let mut limits = CgroupLimits { settings: vec![setting], ..CgroupLimits::default() };
+        let message = "cannot set `cgroup.memory_max`: no cgroup2 is mounted";
+        assert_eq!(none.make("a", &limits).unwrap_err(), message);
+        limits.degrade = true;
+        assert_eq!(none.make("a", &limits).unwrap().unwrap().left_out, [message]);
+        assert!(none.make("a", &CgroupLimits::default()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,391 @@
+//! The rows that a PID 1 must pass, each as PID 1 of a PID namespace of its own *and* as an ordinary process, as root and
+//! as nobody. Order is proven by files; times are exact below and generous above.
+
+use std::fs;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+
+use crate::env::TestEnv;
+use crate::puppet;
+use crate::runner::{MODES, Mode, Runner, lives, until};
+
+/// Runs a row in all modes side by side. What this machine does not allow is said, and counted.
+#[track_caller]
+fn row(name: &str, script: impl Fn(Mode) + Sync) {
+    let modes: Vec<Mode> = if geteuid().is_root() {
+        MODES.to_vec()
+    } else {
+        skip(name, "only root makes PID namespaces and changes users: it ran as an ordinary process alone");
+        vec![Mode { first: false, nobody: false }]
+    };
+    std::thread::scope(|scope| {
+        let script = &script;
+        let all: Vec<_> = modes.into_iter().map(|mode| (mode, scope.spawn(move || script(mode)))).collect();
+        for (mode, thread) in all {
+            if let Err(why) = thread.join() {
+                let words = why.downcast_ref::<String>().cloned().unwrap_or_default();
+                panic!("{name} {mode:?}: {words}");
+            }
+        }
+    });
+}
+
+/// A skip is never silent.
+#[allow(clippy::print_stdout, reason = "this is where a person reading the test's output sees it")]
+pub fn skip(test: &str, reason: &str) {
+    println!("SKIP: {test}: {reason}");
+    if let Ok(path) = std::env::var("TENON_SKIPPED") {
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(format!("other\t{test}\t{reason}\n").as_bytes()).unwrap();
+    }
+}
+
+/// The long form of a row, with `scripts/test --all`.
+pub fn all() -> bool {
+    std::env::var("TENON_TEST_ALL").is_ok()
+}
+
+fn unit(env: &TestEnv, name: &str, script: &str, more: &str) {
+    let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
+    env.write(&format!("units/{name}.toml"), &text);
+}
+
+const RUN: [&str; 3] = ["--dir", "node", "run"];
+const READY: &str = "[ready]\nlog = \"up\"\n";
+
+fn stop(runner: &mut Runner<'_>) -> (i32, Duration) {
+    let since = Instant::now();
+    (runner.stop(), since.elapsed())
+}
+
+#[test]
+fn row_1_a_child_of_the_same_group_is_given_its_time() {
+    row("row 1", |mode| left_behind(mode, ""));
+}
+
+#[test]
+fn row_2_and_so_is_one_with_a_session_of_its_own() {
+    row("row 2", |mode| left_behind(mode, "setsid"));
+}
+
+fn left_behind(mode: Mode, how: &str) {
+    let env = TestEnv::new();
+    let file = env.path("state/done");
+    let child = format!(
+        "trap 'sleep 1; echo done > {}; exit 0' TERM; echo up; while :; do sleep 0.05; done",
+        file.display()
+    );
+    env.write("child.sh", &child);
+    let script = format!("{how} sh {} & trap \"exit 0\" TERM; wait", env.path("node/child.sh").display());
+    unit(&env, "a", &script, READY);
+    let mut runner = env.run_as(mode, "", &RUN);
+    runner.wait_state("a ready", 1);
+    let (code, took) = stop(&mut runner);
+    assert_eq!(code, 0, "{}", runner.said());
+    assert!(file.exists(), "{}", runner.said());
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+    assert!(!runner.said().contains("killed"), "{}", runner.said());
+}
+
+#[test]
+fn row_3_who_ignores_term_is_killed_at_the_timeout_and_named() {
+    row("row 3", |mode| {
+        let env = TestEnv::new();
+        env.write("child.sh", "trap '' TERM; echo up; exec sleep 300");
+        let script = format!("sh {} & trap \"exit 0\" TERM; wait", env.path("node/child.sh").display());
+        unit(&env, "a", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n");
+        let mut runner = env.run_as(mode, "", &RUN);
+        runner.wait_state("a ready", 1);
+        let (code, took) = stop(&mut runner);
+        assert_eq!(code, 0, "{}", runner.said());
+        assert!(took >= Duration::from_secs(1), "{took:?}");
+        assert!(runner.said().contains("a: killed: sleep (pid "), "{}", runner.said());
+    });
+}
+
+#[test]
+fn row_4_a_helper_that_cleans_up_is_given_its_time() {
+    row("row 4", |mode| {
+        let env = TestEnv::new();
+        let file = env.path("state/helped");
+        env.write("helper.sh", &format!("trap '' TERM; sleep 0.5; echo helped > {}", file.display()));
+        let script = format!(
+            "trap \"sh {} & exit 0\" TERM; echo up; while :; do sleep 0.05; done",
+            env.path("node/helper.sh").display()
+        );
+        unit(&env, "a", &script, READY);
+        let mut runner = env.run_as(mode, "", &RUN);
+        runner.wait_state("a ready", 1);
+        let (code, took) = stop(&mut runner);
+        assert_eq!(code, 0, "{}", runner.said());
+        // A TERM that comes before the helper has said that it ignores TERM ends it: that is the unit's own race.
+        assert!(file.exists() || took < Duration::from_millis(500), "{}", runner.said());
+        assert!(!runner.said().contains("killed"), "{}", runner.said());
+    });
+}
+
+#[test]
+fn row_5_nobody_is_waited_for_who_is_not_up() {
+    row("row 5", |mode| {
+        let env = TestEnv::new();
+        let never = "[ready]\nlog = \"will not come\"\ntimeout = \"200s\"\n";
+        unit(&env, "never", "echo waits; exec sleep 300", never);
+        let backoff = "[restart]\npolicy = \"always\"\ndelays = [\"100s\"]\njitter = 0.0\n";
+        unit(&env, "crashes", "exit 1", backoff);
+        let mut runner = env.run_as(mode, "", &RUN);
+        runner.wait_state("crashes backoff", 1).wait_state("never starting", 1).wait_said("waits");
+        let (code, took) = stop(&mut runner);
+        assert_eq!(code, 0, "{}", runner.said());
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    });
+}
+
+#[test]
+fn row_6_the_exit_status_is_that_of_the_main_unit() {
+    let check = |script: &str, expected: i32, asked: bool| {
+        row("row 6", |mode| {
+            let env = TestEnv::new();
+            unit(&env, "side", "echo up; exec sleep 300", READY);
+            let more = "main = true\nneeds = [\"side\"]\nrestart = \"never\"\n";
+            unit(&env, "main", script, more);
+            let mut runner = env.run_as(mode, "", &RUN);
+            if asked {
+                runner.wait_state("main ready", 1).signal(Signal::SIGTERM);
+            }
+            assert_eq!(runner.ended(), expected, "{script}\n{}", runner.said());
+        });
+    };
+    check("exit 7", 7, false);
+    check("ulimit -c 0; kill -SEGV $$", 139, false);
+    check("exec sleep 300", 0, true);
+    row("row 6, one command", |mode| {
+        let env = TestEnv::new();
+        let mut runner = env.run_as(mode, "", &["run", "--", "sh", "-c", "echo up; exec sleep 300"]);
+        runner.wait_said("up").signal(Signal::SIGTERM);
+        assert_eq!(runner.ended(), 143, "{}", runner.said());
+    });
+}
+
+#[test]
+fn row_7_without_rights_and_without_a_place_to_write() {
+    if !geteuid().is_root() {
+        return skip("row 7", "only root can take the rights away");
+    }
+    for first in [true, false] {
+        let env = TestEnv::new();
+        let orphans =
+            "i=0; while [ $i -lt 1000 ]; do (sleep 0.01 &); i=$((i+1)); done; echo up; exec sleep 300";
+        unit(&env, "a", orphans, "[ready]\nlog = \"up\"\n[log]\nto = [\"console\"]\n");
+        let run = env.path("run").display().to_string();
+        let mounts = format!("mount -o remount,ro,bind /; mount -t tmpfs -o noexec,mode=755 tmpfs {run}");
+        let mounts = format!("mount --make-rprivate /; {mounts}");
+        let mut runner = env.run_as(Mode { first, nobody: true }, &mounts, &RUN);
+        runner.wait_said("a: ready").wait_said("there is no control socket");
+        let main = until("the unit alone", || match runner.children()[..] {
+            [(pid, false)] => Some(pid),
+            _ => None,
+        });
+        assert!(lives(main));
+        assert_eq!(runner.stop(), 0, "{}", runner.said());
+    }
+}
+
+#[test]
+fn row_8_orphans_leave_no_zombies() {
+    let count = if all() { 10_000 } else { 1_000 };
+    row("row 8", |mode| {
+        let env = TestEnv::new();
+        let script =
+            format!("i=0; while [ $i -lt {count} ]; do (: &); i=$((i+1)); done; echo up; exec sleep 300");
+        unit(&env, "a", &script, "[ready]\nlog = \"up\"\ntimeout = \"200s\"\n");
+        let mut runner = env.run_as(mode, "", &RUN);
+        runner.wait_said("a: ready");
+        std::thread::sleep(Duration::from_secs(1));
+        let zombies = runner.children().iter().filter(|(_, zombie)| *zombie).count();
+        assert!(zombies <= 10, "{zombies}");
+        assert_eq!(runner.stop(), 0);
+    });
+}
+
+#[test]
+fn row_9_a_limit_is_a_limit_and_a_person_may_start_again() {
+    row("row 9", |mode| {
+        let env = TestEnv::new();
+        let file = env.path("state/starts");
+        let script = format!("echo x >> {}; exit 1", file.display());
+        unit(&env, "a", &script, "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\nmax_restarts = 3\n");
+        unit(&env, "b", "exec sleep 300", "");
+        let mut runner = env.run_as(mode, "", &RUN);
+        let starts = || fs::read_to_string(&file).unwrap_or_default().lines().count();
+        runner.wait_state("a failed", 1);
+        assert_eq!(starts(), 4, "{}", runner.said());
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(starts(), 4);
+        runner.ask(&["start", "a"]);
+        runner.wait_state("a failed", 2);
+        assert_eq!(starts(), 8, "{}", runner.said());
+        assert_eq!(runner.stop(), 0);
+    });
+}
+
+#[test]
+fn row_10_every_line_arrives_before_the_end_is_told() {
+    let count = if all() { 2000 } else { 150 };
+    row("row 10", |mode| {
+        let env = TestEnv::new();
+        for name in ["one", "two"] {
+            let text = format!(
+                "command = {}\nenv = {{ PUPPET = \"flood {name} {count};die\" }}\nrestart = \"never\"\n\
+                 [log]\nto = [\"file\"]\nmax_size = \"400MB\"\n",
+                puppet::command()
+            );
+            env.write(&format!("units/{name}.toml"), &text);
+        }
+        let tail = "restart = \"never\"\n[log]\nto = [\"console\"]\n";
+        unit(&env, "tail", "printf unfinished; kill -9 $$", tail);
+        unit(&env, "stays", "exec sleep 300", "");
+        let mut runner = env.run_as(mode, "", &RUN);
+        for name in ["one", "two"] {
+            runner.wait_state(&format!("{name} failed"), 1);
+            let text = fs::read_to_string(env.path(&format!("log/{name}.log"))).unwrap();
+            let begins = format!("{name} ");
+            let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with(&begins)).collect();
+            assert_eq!(lines.len(), count + 1, "{name}");
+            for (n, line) in lines.iter().take(count).enumerate() {
+                assert!(*line == puppet::flood_line(name, n), "{name}: line {n} is not whole");
+            }
+            assert_eq!(lines[count], format!("{name} tail"));
+        }
+        runner.wait_said("tail: failed");
+        let said = runner.said();
+        let (line, end) = (said.find("unfinished [no newline]"), said.find("tail: failed"));
+        assert!(line.is_some() && line < end, "{said}");
+        assert_eq!(runner.stop(), 0);
+    });
+}
+
+#[test]
+fn row_11_a_full_disk_blocks_nobody_and_is_counted() {
+    if !geteuid().is_root() {
+        return skip("row 11", "only root can mount a small disk");
+    }
+    row("row 11", |mode| {
+        let env = TestEnv::new();
+        let (done, more) = (env.path("state/done"), env.path("state/more"));
+        // 10 MB in lines of 100 bytes.
+        let line = "x".repeat(99);
+        let script = format!(
+            "yes {line} | head -n 100000; echo done > {}; while [ ! -e {} ]; do sleep 0.05; done; echo again; \
+             exec sleep 300",
+            done.display(),
+            more.display()
+        );
+        unit(&env, "a", &script, "[log]\nto = [\"file\"]\nmax_size = \"100MB\"\n");
+        let disk = format!("mount -t tmpfs -o size=64k,mode=777 tmpfs {}", env.path("log").display());
+        let mut runner = env.run_as(mode, &disk, &RUN);
+        until("the unit's last line", || done.exists().then_some(()));
+        let log = format!("/proc/{}/root{}/a.log", runner.pid(), env.path("log").display());
+        let lost = until("the counter", || {
+            let answer = runner.ask(&["status", "--output", "json", "a"]);
+            let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
+            let lost = status["in_force"][0]["log_lost"].as_u64()?;
+            let kept = fs::read_to_string(&log).ok()?.lines().count() as u64;
+            (lost + kept == 100_000).then_some(lost)
+        });
+        assert!(lost > 99_000, "{lost}");
+        assert_eq!(runner.said().matches("cannot write").count(), 1, "{}", runner.said());
+        fs::File::options().write(true).open(&log).unwrap().set_len(0).unwrap();
+        fs::write(&more, "").unwrap();
+        until("a line after it", || fs::read_to_string(&log).ok()?.contains("again\n").then_some(()));
+        runner.wait_said("work again");
+        assert_eq!(runner.stop(), 0);
+    });
+}
+
+#[test]
+fn row_12_a_worker_in_disguise_is_gone_before_the_next_start() {
+    let ports = std::sync::atomic::AtomicU16::new(28_400);
+    row("row 12", |mode| {
+        let env = TestEnv::new();
+        let port = ports.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (lock, tries) = (env.path("state/lock"), env.path("state/tries"));
+        let alias = env.path("state/other-name");
+        std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &alias).unwrap();
+        let script = format!(
+            "setsid env -i \"PUPPET=hold {port} {} {}\" {} --exact puppet::puppet --nocapture -q & echo up; wait",
+            lock.display(),
+            tries.display(),
+            alias.display()
+        );
+        let more = "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\n[stop]\ntimeout = \"2s\"\n";
+        unit(&env, "a", &script, more);
+        unit(&env, "b", "exec sleep 300", "");
+        let mut runner = env.run_as(mode, "", &RUN);
+        let outcome = || fs::read_to_string(&tries).unwrap_or_default();
+        until("the first try", || (outcome() == "got\n").then_some(()));
+        for n in 2..=3 {
+            kill(Pid::from_raw(main_of(&runner, "setsid env -i")), Signal::SIGKILL).unwrap();
+            until("the next try", || (outcome().lines().count() == n).then_some(()));
+        }
+        assert_eq!(outcome(), "got\ngot\ngot\n", "{}", runner.said());
+        assert_eq!(runner.stop(), 0);
+    });
+}
+
+/// The child of the runner whose command line holds these words.
+fn main_of(runner: &Runner<'_>, words: &str) -> i32 {
+    until("the main process", || {
+        runner.children().into_iter().map(|(pid, _)| pid).find(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(words)
+        })
+    })
+}
+
+#[test]
+fn row_13_one_ctrl_c_is_one_ctrl_c() {
+    let script =
+        "trap 'echo INT' INT; echo up; i=0; while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; exit 5";
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let mut command = std::process::Command::new("setsid");
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_tenon"), "run", "--", "sh", "-c", script]);
+    let slave = || std::process::Stdio::from(pty.slave.try_clone().unwrap());
+    let mut child = command.stdin(slave()).stdout(slave()).stderr(slave()).spawn().unwrap();
+    let mut master = fs::File::from(pty.master.try_clone().unwrap());
+    nix::fcntl::fcntl(&master, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK)).unwrap();
+    let mut said = String::new();
+    let read = |master: &mut fs::File, said: &mut String| {
+        let mut chunk = [0; 4096];
+        while let Ok(count @ 1..) = std::io::Read::read(master, &mut chunk) {
+            said.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        }
+    };
+    until("the command", || {
+        read(&mut master, &mut said);
+        said.contains("up").then_some(())
+    });
+    master.write_all(b"\x03").unwrap();
+    let status = until("its end", || {
+        read(&mut master, &mut said);
+        child.try_wait().unwrap()
+    });
+    read(&mut master, &mut said);
+    assert_eq!(said.matches("INT\r").count(), 1, "{said:?}");
+    assert_eq!(status.code(), Some(5), "{said:?}");
+}
+
+#[test]
+fn row_14_a_stopped_process_ends_by_its_stop_signal() {
+    row("row 14", |mode| {
+        let env = TestEnv::new();
+        unit(&env, "a", "trap \"echo bye; exit 0\" TERM; echo up; while :; do sleep 0.05; done", READY);
+        let mut runner = env.run_as(mode, "", &RUN);
+        runner.wait_state("a ready", 1);
+        kill(Pid::from_raw(main_of(&runner, "echo bye")), Signal::SIGSTOP).unwrap();
+        assert_eq!(runner.stop(), 0);
+        assert!(!runner.said().contains("killed"), "{}", runner.said());
+    });
+}
