@@ -93,15 +93,13 @@ impl Oracle {
             }
             return;
         }
-        let last = rules.delays.len().saturating_sub(1);
-        let ahead = rules.delays.iter().skip((seen.restarts as usize).min(last));
-        let (longest, shortest) = if waits {
-            // Giving up a wait counts as well and cannot be seen: any of the delays still ahead may be the one.
-            (ahead.clone().max().copied().unwrap_or_default(), ahead.min().copied().unwrap_or_default())
-        } else {
-            let next = ahead.clone().next().copied().unwrap_or_default();
-            (next, next)
-        };
+        let end_of_list = rules.delays.len().saturating_sub(1);
+        // What the machine counts and nobody outside can see (an end while a stop was held back, a wait given up) moves it
+        // further down the list: too late is only what no delay explains.
+        let ahead = rules.delays.iter().skip((seen.restarts as usize).min(end_of_list));
+        let next = if waits { ahead.min() } else { ahead.clone().next() };
+        let shortest = next.copied().unwrap_or_default();
+        let longest = rules.delays.iter().max().copied().unwrap_or_default();
         seen.restarts += 1;
         seen.not_before = Some(now + shortest.mul_f64((1.0 - rules.jitter).max(0.0)));
         seen.no_later = Some(now + longest.mul_f64(1.0 + rules.jitter) + Duration::from_millis(1));

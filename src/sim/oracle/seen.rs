@@ -35,6 +35,8 @@ pub(super) struct Seen {
     pub failures: u32,
     pub successes: u32,
     pub unhealthy: bool,
+    /// Since when.
+    pub unhealthy_at: Option<Time>,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
     /// It has been sent KILL.
@@ -276,7 +278,10 @@ impl Oracle {
         } else {
             seen.successes = 0;
             seen.failures += 1;
-            seen.unhealthy |= seen.failures >= failures;
+            if !seen.unhealthy && seen.failures >= failures {
+                seen.unhealthy = true;
+                seen.unhealthy_at = Some(now);
+            }
             seen.unreachable |= external && seen.failures >= failures;
         }
     }
@@ -355,7 +360,8 @@ impl Oracle {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
         let ready = self.ready_since(unit);
         let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
-        let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| self.now.since(at)) };
+        let until = seen.unhealthy_at.unwrap_or(self.now);
+        let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| until.since(at)) };
         if seen.unhealthy && restarts && unhealthy.is_retried(&policy.restart) {
             Some(unhealthy)
         } else if self.is_late(unit) && ready.is_none() {
@@ -417,7 +423,9 @@ impl Oracle {
                 matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
             let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
             let fell = away || other.adrift || lost;
+            let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
+                && !other_stops
                 && other.generation > seen.generation
                 && self.ready_since(edge.to) > seen.asked_at
                 && matches!(seen.process, Some((Phase::Main, _)));

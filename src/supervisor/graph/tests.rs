@@ -1,3 +1,5 @@
+//! Edges, order and cycles: what the graph makes of a plan.
+
 use super::*;
 use crate::sim::parse;
 

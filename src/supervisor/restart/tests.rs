@@ -1,3 +1,5 @@
+//! Back-off, limits and causes, as pure functions.
+
 use super::*;
 use crate::plan::policy::{CausePattern, OnLimit};
 use crate::supervisor::{ExitStatus, Failure, FailureStage};

@@ -1,3 +1,5 @@
+//! The state table of the documentation is the one the machine has.
+
 use super::*;
 
 #[test]
