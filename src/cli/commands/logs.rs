@@ -62,11 +62,12 @@ fn from_files(context: &Context, args: &LogsArgs) -> Result<(), CliError> {
         }));
     }
     all.sort_by(|a, b| a.time.partial_cmp(&b.time).unwrap_or(std::cmp::Ordering::Equal));
-    show(context, &all, args.units.len() > 1)
+    show(context, &all, args.units.len() != 1)
 }
 
 /// Units with the paths of their log files.
 fn places(context: &Context, args: &LogsArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
+    let all = args.units.is_empty();
     let asked = connect(context).and_then(|mut client| {
         let units = Some(args.units.clone());
         Ok(client.call::<_, StatusReply>("Status", &StatusCall { units }, SOON)?)
@@ -77,7 +78,7 @@ fn places(context: &Context, args: &LogsArgs) -> Result<Vec<(String, PathBuf)>, 
         let planned = context.plan(&[], Sees::Machine)?;
         let units = planned.plan.policy.units.iter().zip(&planned.plan.exec);
         units
-            .filter(|(policy, _)| args.units.iter().any(|name| **name == *policy.name))
+            .filter(|(policy, _)| all || args.units.iter().any(|name| **name == *policy.name))
             .map(|(policy, exec)| {
                 (policy.name.to_string(), exec.log.file.as_ref().map(|file| file.path.clone()))
             })
@@ -86,12 +87,16 @@ fn places(context: &Context, args: &LogsArgs) -> Result<Vec<(String, PathBuf)>, 
     let mut places = Vec::new();
     for (unit, path) in found {
         let Some(path) = path else {
+            // Who asks for all of them asks for those there are.
+            if all {
+                continue;
+            }
             return Err(CliError::new(Kind::Failed, format!("`{unit}` has no log file"))
                 .hint("`to = [\"file\"]` in its `[log]` makes one; the last lines are kept without: leave the times out"));
         };
         places.push((unit, path));
     }
-    if places.is_empty() {
+    if places.is_empty() && !all {
         return Err(CliError::new(Kind::Failed, format!("there is no unit `{}`", args.units.join("`, `"))));
     }
     Ok(places)
