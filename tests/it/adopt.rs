@@ -263,6 +263,9 @@ fn the_runner_becomes_another_binary() {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
     assert_eq!(field(&env, "web", "last_exit"), "killed by SIGKILL, not by tenon");
+    until("its first line", || {
+        (numbers(&env, "web").iter().filter(|line| **line == Some(1)).count() == 2).then_some(())
+    });
     assert_eq!(runner.stop(), 0);
     // Not one line is missing, and no seam is marked.
     let lines = numbers(&env, "web");
