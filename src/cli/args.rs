@@ -93,6 +93,15 @@ pub enum Verb {
     Stop(StopArgs),
     /// Stop units and start them again.
     Restart(StopArgs),
+    /// Read the files again and go on with them, or have units reload themselves.
+    ///
+    /// If anything is wrong with the files, nothing changes. What needs a new process is applied with
+    /// `--apply-restarts`, or at the unit's next start; `tenon status` shows what is pending.
+    Reload(ReloadArgs),
+    /// Replace the runner by another binary, without its units noticing.
+    ///
+    /// The new binary first reads the configuration and a copy of the runner's state; if it cannot, the old one stays.
+    Reexec(ReexecArgs),
     /// Send a signal to a unit; what is wanted of it does not change.
     Kill(KillArgs),
     /// Show what units have written.
@@ -251,6 +260,31 @@ pub struct StopArgs {
     /// Give up waiting for it after this long (`90s`, `5m`); the stop itself goes on.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
+}
+
+/// `reload`.
+#[derive(Debug, Clone, Args)]
+pub struct ReloadArgs {
+    /// Units that are to reload themselves, as their `[reload]` says; left out: the runner's files.
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+    /// Only show what would change.
+    #[arg(long, conflicts_with = "units")]
+    pub dry_run: bool,
+    /// Restart the units whose changes need it (not those that hold data).
+    #[arg(long, conflicts_with = "units")]
+    pub apply_restarts: bool,
+    /// Apply what ends or restarts this unit although it holds data; may be given many times.
+    #[arg(long, value_name = "UNIT", conflicts_with = "units")]
+    pub allow_destructive: Vec<String>,
+}
+
+/// `reexec`.
+#[derive(Debug, Clone, Args)]
+pub struct ReexecArgs {
+    /// The binary (default: the one that runs, as it lies there now).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub binary: Option<PathBuf>,
 }
 
 /// `kill`.

@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
         Err(error) => return ExitCode::from(usage(&error)),
     };
     let output = Output { format: line.global.output };
-    let context = Context { global: line.global, output };
+    let context = Context { global: line.global, output, remembered: None };
     match commands::run(&context, &line.verb) {
         Ok(code) => code,
         Err(error) => {

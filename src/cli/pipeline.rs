@@ -30,6 +30,8 @@ pub struct Context {
     pub global: Global,
     /// Where the words go.
     pub output: Output,
+    /// What programs have said of this machine before: they are not asked again.
+    pub remembered: Option<Facts>,
 }
 
 /// How much of this machine a verb may see.
@@ -201,6 +203,9 @@ impl Context {
         env.extend(prepared.node_env());
         let machine = Here { env, may_run_programs: sees == Sees::Programs };
         let mut facts = Facts::gather(&machine, &prepared.fact_declarations());
+        if let Some(remembered) = &self.remembered {
+            facts.keep_answers(remembered);
+        }
         // What only a program can tell was perhaps asked and written down before.
         if facts.declared().any(|(_, _, fact)| fact.not_asked)
             && let Ok(text) = std::fs::read_to_string(saved_path(&dirs(prepared.node())))

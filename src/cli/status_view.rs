@@ -99,7 +99,10 @@ impl Row {
         let own = status.info.iter().filter(|line| line.unit == unit.unit);
         Self {
             signs: signs.map(sign_words).collect(),
-            info: own.map(|line| format!("{}: {}", line.name, line.value)).collect(),
+            info: own
+                .map(|line| format!("{}: {}", line.name, line.value))
+                .chain(pending(unit, status))
+                .collect(),
             cells: [
                 unit.unit.clone(),
                 unit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
@@ -110,6 +113,19 @@ impl Row {
             state: words(unit, now),
         }
     }
+}
+
+/// What the files say of a unit and what does not count yet.
+fn pending(unit: &UnitSnapshot, status: &StatusReply) -> Vec<String> {
+    let own = status.pending.iter().filter(|change| change.unit == unit.unit);
+    own.flat_map(|change| {
+        let head = format!("pending ({})", change.class);
+        if change.lines.is_empty() {
+            return vec![format!("{head}: {}", change.what)];
+        }
+        change.lines.iter().map(|line| format!("{head}: {line}")).collect()
+    })
+    .collect()
 }
 
 /// The colour of the state's word; the word itself says the same.
@@ -363,6 +379,7 @@ mod tests {
             units,
             info: vec![info],
             signs: vec![sign],
+            pending: Vec::new(),
             in_force: Vec::new(),
             strays: Vec::new(),
         }

@@ -108,6 +108,16 @@ pub enum JobRequest {
         /// To whom.
         scope: KillScope,
     },
+    /// Go on with another binary, in the same process.
+    Reexec {
+        /// Its path; left out: this one's, as it lies there now.
+        binary: Option<String>,
+    },
+    /// Have a unit read its own configuration again, as its `[reload]` says.
+    ReloadUnit {
+        /// Which.
+        unit: String,
+    },
     /// Ask the probes once; answered by [`Outcome::Probed`].
     Probe {
         /// Which.
@@ -242,12 +252,65 @@ pub struct StatusReply {
     /// What they have written that explains itself, in this start or the one before.
     #[serde(default)]
     pub signs: Vec<Sign>,
+    /// Changes of the configuration that do not count yet.
+    #[serde(default)]
+    pub pending: Vec<PlanChange>,
     /// What holds for their processes.
     #[serde(default)]
     pub in_force: Vec<InForce>,
     /// Processes that nothing ties to a unit.
     #[serde(default)]
     pub strays: Vec<String>,
+}
+
+/// What changes for one unit between what runs and the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanChange {
+    /// Which.
+    pub unit: String,
+    /// `added`, `removed`, `changed`.
+    pub what: String,
+    /// `live`, `needs restart`, `destructive`.
+    pub class: String,
+    /// Each change in a line.
+    pub lines: Vec<String>,
+    /// It counts now; else it is pending.
+    pub applied: bool,
+}
+
+/// Parameters of `Reload`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadCall {
+    /// Change nothing, only tell what would change.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+    /// Restart what needs it.
+    #[serde(default)]
+    pub apply_restarts: Option<bool>,
+    /// Units whose data may be lost.
+    #[serde(default)]
+    pub allow_destructive: Option<Vec<String>>,
+}
+
+/// Parameters of `Reexec`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReexecCall {
+    /// The path of the binary; left out: the one that runs, as it lies there now.
+    #[serde(default)]
+    pub binary: Option<String>,
+}
+
+/// What `Reload` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReloadReply {
+    /// The files are right; if not, nothing has changed.
+    pub accepted: bool,
+    /// What is wrong with the files, warnings included, for people.
+    pub problems: String,
+    /// What changes, in the order of the plan.
+    pub changes: Vec<PlanChange>,
 }
 
 /// What holds for the running start of a unit, and what there is to say about its last end.

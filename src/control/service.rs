@@ -2,8 +2,9 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InForce, InfoLine, JobRequest,
-    KillCall, LogLine, LogsCall, LogsReply, PlanReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall,
-    Sign, StartCall, StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    KillCall, LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReexecCall, ReloadCall, ReloadReply,
+    Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall, StatusReply, StopCall,
+    UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -60,6 +61,18 @@ pub trait Runner {
     /// # Errors
     /// [`Error::Unavailable`] if nothing is kept, [`Error::Failed`] if it cannot be read.
     fn logs(&self, unit: &str, lines: usize) -> Result<Vec<LogLine>, Error>;
+    /// Changes of the configuration that do not count yet.
+    fn pending(&self) -> Vec<PlanChange> {
+        Vec::new()
+    }
+    /// Reads the configuration again and goes on with it, if nothing is wrong with it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it has none, [`Error::Refused`] while it shuts down.
+    fn reload(&mut self, call: &ReloadCall) -> Result<ReloadReply, Error> {
+        let _ = call;
+        Err(Error::Unavailable("this runner has no files to read again".to_owned()))
+    }
     /// Begins a job. Its end is told to the session that asked by [`Session::job_done`](super::Session::job_done),
     /// never from within this call.
     ///
@@ -189,6 +202,16 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             let unit = one_unit(&unit, runner)?.unit;
             begin(JobRequest::Probe { unit }, runner)
         }
+        "Reload" => runner.reload(&parameters(call)?).map(|reply| Answer::Reply(Reply::of(&reply))),
+        "Reexec" => {
+            let ReexecCall { binary } = parameters(call)?;
+            begin(JobRequest::Reexec { binary }, runner)
+        }
+        "ReloadUnit" => {
+            let UnitCall { unit } = parameters(call)?;
+            let unit = one_unit(&unit, runner)?.unit;
+            begin(JobRequest::ReloadUnit { unit }, runner)
+        }
         "GetPlan" => Ok(Answer::Reply(Reply::of(&PlanReply { plan: runner.plan() }))),
         "Shutdown" => {
             let ShutdownCall { fast } = parameters(call)?;
@@ -215,10 +238,13 @@ fn status(call: &StatusCall, runner: &mut dyn Runner) -> Result<Answer, Error> {
         info.extend(runner.info_lines(&unit.unit).into_iter().map(line));
     }
     let signs = units.iter().flat_map(|unit| runner.signs(&unit.unit)).collect();
+    let mut pending = runner.pending();
+    pending.retain(|change| names.is_empty() || names.contains(&change.unit));
     let in_force = units.iter().filter_map(|unit| runner.in_force(&unit.unit)).collect();
     let strays = runner.strays();
     let runner = runner.info();
-    Ok(Answer::Reply(Reply::of(&StatusReply { runner, units, info, signs, in_force, strays })))
+    let reply = StatusReply { runner, units, info, signs, pending, in_force, strays };
+    Ok(Answer::Reply(Reply::of(&reply)))
 }
 
 fn wait(units: Vec<String>, goal: Goal, runner: &dyn Runner) -> Answer {

@@ -228,6 +228,17 @@ impl Facts {
         entries.iter().filter_map(Listener::from_value).collect()
     }
 
+    /// Keeps the answers that programs gave earlier, where they were not asked this time.
+    pub fn keep_answers(&mut self, earlier: &Facts) {
+        for (owner, facts) in &mut self.declared {
+            for (name, fact) in facts.iter_mut().filter(|(_, fact)| fact.not_asked) {
+                if let Some(answer) = earlier.declared.get(owner).and_then(|facts| facts.get(name)) {
+                    *fact = answer.clone();
+                }
+            }
+        }
+    }
+
     /// Fills the facts that were not asked with the answers of a saved file.
     pub fn fill_not_asked(&mut self, saved: &Facts) {
         for (name, fact) in self.declared.values_mut().flatten().filter(|(_, fact)| fact.not_asked) {

@@ -53,9 +53,14 @@ impl Cgroups {
     }
 
     fn take(proc: &Path, key: &str) -> Result<Self, String> {
-        let own = own_folder(proc)?;
+        let mut own = own_folder(proc)?;
+        let name = format!("tenon-{key}");
+        // After a change of the binary this process is in its place already.
+        if own.ends_with(Path::new(&name).join("runner")) {
+            own = own.ancestors().nth(2).map_or_else(|| own.clone(), Path::to_owned);
+        }
         clear_stale(&own);
-        let base = own.join(format!("tenon-{key}"));
+        let base = own.join(name);
         let cannot =
             |what: &str, error: &std::io::Error| format!("cannot {what} `{}`: {error}", base.display());
         make(&base).map_err(|error| cannot("make the cgroup", &error))?;
@@ -281,6 +286,28 @@ mod tests {
             Some(("/pod", "/sys/fs/cgroup/unified")),
         );
         check("35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory", None);
+    }
+
+    #[test]
+    fn a_runner_that_is_in_its_place_already_stays_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["proc/self", "cg/tenon-k/runner", "cg/tenon-k/a.unit"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let mount = format!("30 24 0:26 / {} rw - cgroup2 cgroup2 rw", at("cg").display());
+        fs::write(at("proc/self/mountinfo"), mount).unwrap();
+        let check = |own: &str, key: &str, expected: &str| {
+            fs::write(at("proc/self/cgroup"), format!("0::{own}")).unwrap();
+            fs::write(at("cg").join(own.trim_start_matches('/')).join("cgroup.procs"), "").unwrap();
+            let found = Cgroups::take(&at("proc"), key).unwrap();
+            assert_eq!(found.path("a"), Some(at(expected)));
+        };
+        check("/", "k", "cg/tenon-k/a.unit");
+        // As after a change of the binary: units keep theirs.
+        check("/tenon-k/runner", "k", "cg/tenon-k/a.unit");
+        // In the place of another runner, it takes one below.
+        check("/tenon-k/runner", "l", "cg/tenon-k/runner/tenon-l/a.unit");
     }
 
     #[test]

@@ -18,6 +18,16 @@ impl Clock {
         Self { start: boot_time() }
     }
 
+    /// Goes on with an earlier clock, unless that lies ahead.
+    pub fn since(start: Duration) -> Self {
+        Self { start: start.min(boot_time()) }
+    }
+
+    /// When it was zero, on the machine's clock.
+    pub const fn start(self) -> Duration {
+        self.start
+    }
+
     /// Now, on the machine's clock.
     pub fn now(self) -> Time {
         Time(boot_time().saturating_sub(self.start))

@@ -33,6 +33,10 @@ pub enum Purpose {
     },
     /// The preparation of a unit.
     Preflight(UnitId),
+    /// A binary that is to take this one's place, for the request with this number.
+    Reexec(u64),
+    /// The `[reload]` command of a unit, for the request with this number.
+    Reload(u64),
     /// A rotated log file of a unit is compressed.
     Compress(UnitId),
 }

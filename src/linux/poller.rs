@@ -39,6 +39,10 @@ pub enum Token {
     Probe(u32),
     /// Output of a helper child.
     Helper(u32),
+    /// A folder of the configuration has changed.
+    Watch,
+    /// The adopted process of a unit (by its number) has ended.
+    Adopted(u32),
 }
 
 impl Token {
@@ -55,6 +59,8 @@ impl Token {
             Token::ReadyFd(id) => (8, id),
             Token::Probe(id) => (9, id),
             Token::Helper(id) => (10, id),
+            Token::Watch => (11, 0),
+            Token::Adopted(id) => (12, id),
         };
         (kind << 32) | u64::from(id)
     }
@@ -73,6 +79,8 @@ impl Token {
             8 => Token::ReadyFd(id),
             9 => Token::Probe(id),
             10 => Token::Helper(id),
+            11 => Token::Watch,
+            12 => Token::Adopted(id),
             _ => return None,
         })
     }

@@ -12,6 +12,8 @@ use super::upward::Messages;
 use super::world::{Hands, World};
 use crate::plan::Plan;
 
+pub use super::world::{CHECK_ONLY, Planner, Replanned, check_state};
+
 pub use super::log::{Colour, Style};
 pub use super::upward::ReadyWhen;
 
@@ -42,6 +44,8 @@ pub struct RunOptions {
     /// One command in the foreground (`run -- CMD`): it has the runner's standard streams and terminal, and every
     /// signal is passed on to it unchanged.
     pub foreground: bool,
+    /// Units outlive a runner that is killed, and the next one goes on with them.
+    pub keep_units: bool,
     /// For the jitter of back-off.
     pub seed: u64,
     /// The node's role, for those who ask.
@@ -50,6 +54,10 @@ pub struct RunOptions {
     pub profile: Option<String>,
     /// The plan as `tenon plan --output json` shows it, for those who ask.
     pub plan_view: serde_json::Value,
+    /// Makes another plan from the files as they are then; left out: there are none.
+    pub planner: Option<Planner>,
+    /// Reload when something changes in these folders; empty: not by itself.
+    pub watch: Vec<PathBuf>,
 }
 
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
@@ -118,7 +126,7 @@ impl Loop {
         {
             tracing::warn!("{why}; there is no control socket");
         }
-        Self { world, server, signals, foreground, reap_again: false }
+        Self { world, server, signals, foreground, reap_again: true }
     }
 
     /// Turns until the supervisor has said its last word.
@@ -132,6 +140,7 @@ impl Loop {
                 // As a shell would say it.
                 return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }
+            self.world.reexec_if_due();
             let awake = self.world.has_work() || self.reap_again;
             if let Err(errno) = self.world.poller.wait(awake, &mut ready) {
                 self.world.console.last_words(&format!("cannot wait for events: {}", errno.desc()));
@@ -161,6 +170,8 @@ impl Loop {
             Token::ReadyFd(unit) => self.world.ready_fd_ready(unit),
             Token::Probe(socket) => self.world.probe_ready(socket),
             Token::Helper(id) => self.world.helper_ready(id),
+            Token::Watch => self.world.files_changed(),
+            Token::Adopted(unit) => self.world.adopted_ended(unit),
         }
     }
 
@@ -189,7 +200,7 @@ impl Loop {
                 libc::SIGQUIT => self.world.begin_shutdown(true),
                 libc::SIGUSR1 => self.world.reopen(),
                 libc::SIGUSR2 => self.world.tell_state(),
-                libc::SIGHUP => tracing::warn!("reload is not available yet; SIGHUP changes nothing"),
+                libc::SIGHUP => self.world.reload_by_itself("SIGHUP"),
                 _ => {}
             }
         }

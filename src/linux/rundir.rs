@@ -3,8 +3,9 @@
 //! ```text
 //! lock          held while the runner lives; its pid inside
 //! control.sock  the control socket
-//! log/N         output pipe of unit N
-//! notify/N      notify socket of unit N
+//! slots         what the next runner is to know, see `slots.rs`
+//! log/N         output pipe of the unit in slot N
+//! notify/N      notify socket of the unit in slot N
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -47,7 +48,7 @@ impl RunDir {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&name)
             .map_err(|error| trouble(&name, &error))?;
-        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let mut lock = match lock_soon(file) {
             Ok(lock) => lock,
             Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Err(Missing::Taken(taken(path, file))),
             Err((_, errno)) => return Err(trouble(&name, &errno.desc())),
@@ -77,6 +78,11 @@ impl RunDir {
     /// Where the notify socket of a unit lies.
     pub fn notify(&self, number: u32) -> PathBuf {
         self.path.join("notify").join(number.to_string())
+    }
+
+    /// Where the slots lie.
+    pub fn slots(&self) -> PathBuf {
+        self.path.join("slots")
     }
 
     /// Where the secrets of a unit lie.
@@ -111,6 +117,30 @@ impl RunDir {
         }
         let _ = fs::remove_dir_all(self.path.join("credentials"));
     }
+}
+
+/// The lock. A child of a runner that was killed holds it too, until its exec: a moment is given for that.
+fn lock_soon(mut file: File) -> Result<Flock<File>, (File, nix::errno::Errno)> {
+    for _ in 0..50 {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Err((again, nix::errno::Errno::EWOULDBLOCK)) if !holder_lives(&again) => {
+                file = again;
+                let _ = nix::poll::poll(&mut [], 20_u8);
+            }
+            other => return other,
+        }
+    }
+    Flock::lock(file, FlockArg::LockExclusiveNonblock)
+}
+
+/// Whether the runner that wrote its pid into the lock lives.
+fn holder_lives(file: &File) -> bool {
+    let mut bytes = [0; 16];
+    let count = std::os::unix::fs::FileExt::read_at(file, &mut bytes, 0).unwrap_or(0);
+    let text = String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()).into_owned();
+    text.trim().parse::<i32>().is_ok_and(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    })
 }
 
 fn taken(path: &Path, mut file: File) -> String {

@@ -204,6 +204,94 @@ pub fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
+/// A file mapped so that its bytes outlive the process, and a forked child may write to it.
+///
+/// Every access is bounds-checked; what lies outside is not there. Numbers are aligned by their callers.
+#[derive(Debug)]
+pub struct Shared {
+    start: std::ptr::NonNull<libc::c_void>,
+    length: usize,
+}
+
+impl Shared {
+    /// Maps the first `length` bytes of a file that is at least so long and open for reading and writing.
+    pub fn map(file: &std::fs::File, length: usize) -> Result<Self, Errno> {
+        use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+        let size = std::num::NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+        let rights = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address the kernel chooses touches nothing that exists.
+        let start = unsafe { mmap(None, size, rights, MapFlags::MAP_SHARED, file, 0) }?;
+        Ok(Self { start, length })
+    }
+
+    fn word(&self, at: usize) -> Option<&std::sync::atomic::AtomicU64> {
+        if !at.is_multiple_of(8) || at.checked_add(8)? > self.length {
+            return None;
+        }
+        // SAFETY: inside the mapping, which lives as long as `self`, aligned (mappings start at a page), and only ever
+        // accessed as an atomic.
+        Some(unsafe { &*self.start.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(at / 8) })
+    }
+
+    /// The number at a place that is a multiple of 8.
+    pub fn get(&self, at: usize) -> u64 {
+        self.word(at).map_or(0, |word| word.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    /// Writes a number.
+    pub fn set(&self, at: usize, value: u64) {
+        if let Some(word) = self.word(at) {
+            word.store(value, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `map` has mapped; no reference into it can outlive `self`.
+        let _ = unsafe { nix::sys::mman::munmap(self.start, self.length) };
+    }
+}
+
+/// A descriptor that becomes readable when a process ends that is not a child.
+pub fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes no pointer.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    Ok(own(fd as RawFd))
+}
+
+/// How the process of a pidfd has ended, where the kernel keeps that for strangers (6.15); else unknown.
+pub fn pidfd_exit(pidfd: &OwnedFd) -> ExitStatus {
+    /// `PIDFD_GET_INFO`: `_IOWR(0xff, 11, struct pidfd_info)` of 64 bytes.
+    const GET_INFO: libc::c_ulong = 0xc040_ff0b;
+    /// `PIDFD_INFO_EXIT`.
+    const EXIT: u64 = 1 << 3;
+    // mask, cgroup id, then twelve 32-bit members, the last of which is the exit code.
+    let mut info = [0u64; 8];
+    info[0] = EXIT;
+    // SAFETY: the kernel writes at most the 64 bytes that the request names into a buffer of that size.
+    let done = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, info.as_mut_ptr()) };
+    if done != 0 || info[0] & EXIT == 0 {
+        return ExitStatus::Unknown;
+    }
+    let [_, _, _, _, _, _, _, last] = info;
+    let status = i32::from_ne_bytes(last.to_ne_bytes()[4..8].try_into().unwrap_or_default());
+    if libc::WIFEXITED(status) {
+        ExitStatus::Code(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        let (signal, core) = (libc::WTERMSIG(status), libc::WCOREDUMP(status));
+        ExitStatus::Signal { signal, core, oom: false }
+    } else {
+        ExitStatus::Unknown
+    }
+}
+
+/// Has the kernel end this process with its parent, as a child does that must not outlive the runner.
+pub fn die_with_parent() {
+    // SAFETY: takes no pointer.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
 /// The kernel's `struct clone_args`, up to the member we need.
 #[repr(C)]
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Which processes are a unit's: exactly with a cgroup, by best effort without.
 //!
 //! Descendants of the runner are looked at (it is a child subreaper, so nothing a unit forked leaves them), and what the
-//! unit's cgroup lists. Evidence, in order: the cgroup; the parent's unit; process group and session recorded at birth;
+//! unit's cgroup lists; for units of an earlier runner that was killed, whose processes are no descendants, all
+//! processes of the machine. Evidence, in order: the cgroup; the parent's unit; process group and session recorded at birth;
 //! what an earlier look has found; the runner's mark in the environment; the pipe of the unit's output. What nothing
 //! ties to a unit is a stray.
 
@@ -61,8 +62,10 @@ pub struct Evidence {
     pub mark: String,
     /// Its cgroup, where it has one: proof.
     pub cgroup: Option<PathBuf>,
-    /// The pipe of its output, by number.
-    pub pipe: Option<u64>,
+    /// The pipe of its output, by device and inode.
+    pub pipe: Option<(u64, u64)>,
+    /// Its processes are not the runner's descendants.
+    pub adopted: bool,
 }
 
 /// One look at all descendants of the runner, helpers left out.
@@ -96,6 +99,14 @@ impl Scan {
             known.insert(process.pid, unit);
             remembered.extend(unit.map(|unit| ((process.pid, process.started), unit)));
             owned.push((process, unit));
+        }
+        if units.iter().any(|unit| unit.adopted) {
+            let found = adopted(units, &listed, &known, &left_out, &memory);
+            for (process, unit) in found {
+                known.insert(process.pid, Some(unit));
+                remembered.insert((process.pid, process.started), unit);
+                owned.push((process, Some(unit)));
+            }
         }
         for (&pid, &unit) in
             listed.iter().filter(|(pid, _)| !known.contains_key(pid) && !left_out.contains(*pid))
@@ -131,6 +142,40 @@ impl Scan {
     }
 }
 
+/// Processes of adopted units: any process of the machine that evidence ties to one, and its descendants.
+fn adopted(
+    units: &[Evidence],
+    listed: &HashMap<i32, UnitId>,
+    known: &BTreeMap<i32, Option<UnitId>>,
+    left_out: &BTreeSet<i32>,
+    memory: &Memory,
+) -> Vec<(Process, UnitId)> {
+    let units: Vec<Evidence> = units.iter().filter(|unit| unit.adopted).cloned().collect();
+    let own = std::process::id() as i32;
+    let open: Vec<Process> = everybody()
+        .into_iter()
+        .filter(|it| it.pid != own && !known.contains_key(&it.pid) && !left_out.contains(&it.pid))
+        .collect();
+    let mut found: BTreeMap<i32, UnitId> = BTreeMap::new();
+    for process in &open {
+        let unit = listed.get(&process.pid).copied().or_else(|| by_birth(*process, &units));
+        let unit = unit.or_else(|| memory.recall(*process)).or_else(|| by_traces(*process, &units));
+        found.extend(unit.map(|unit| (process.pid, unit)));
+    }
+    loop {
+        let before = found.len();
+        for process in &open {
+            if let Some(unit) = found.get(&process.parent).copied() {
+                found.entry(process.pid).or_insert(unit);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    open.into_iter().filter_map(|process| found.get(&process.pid).map(|unit| (process, *unit))).collect()
+}
+
 fn by_birth(process: Process, units: &[Evidence]) -> Option<UnitId> {
     let born = units
         .iter()
@@ -145,16 +190,17 @@ fn by_traces(process: Process, units: &[Evidence]) -> Option<UnitId> {
         .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
     let marked = mark.and_then(|mark| units.iter().find(|unit| unit.mark.as_bytes() == mark));
     let piped = || {
-        let held: Vec<u64> = (0..3).filter_map(|number| pipe_of(process.pid, number)).collect();
+        let held: Vec<(u64, u64)> = (0..3).filter_map(|number| pipe_of(process.pid, number)).collect();
         units.iter().find(|unit| unit.pipe.is_some_and(|pipe| held.contains(&pipe)))
     };
     marked.or_else(piped).map(|unit| unit.unit)
 }
 
-/// The inode behind one of the standard descriptors of a process.
-fn pipe_of(pid: i32, number: i32) -> Option<u64> {
+/// Device and inode behind one of the standard descriptors of a process.
+fn pipe_of(pid: i32, number: i32) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
-    Some(fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?.ino())
+    let data = fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?;
+    Some((data.dev(), data.ino()))
 }
 
 /// Whether a process belongs to a unit, asked of it alone while it lives: `None` when it is gone.
@@ -269,12 +315,7 @@ fn descendants(own: i32) -> Vec<Process> {
 
 /// The same from a walk over all of `/proc`, for kernels without children files.
 fn by_walking(own: i32) -> Vec<Process> {
-    let all: Vec<Process> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .take(PROCESSES_MAX)
-        .collect();
+    let all = everybody();
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![own];
     while !parents.is_empty() {
@@ -284,6 +325,15 @@ fn by_walking(own: i32) -> Vec<Process> {
         found.extend(next);
     }
     found
+}
+
+fn everybody() -> Vec<Process> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .take(PROCESSES_MAX)
+        .collect()
 }
 
 /// Children of all threads of a process; `None` if the kernel cannot tell.

@@ -10,6 +10,7 @@ use super::poller::Poller;
 use super::probe::Pushed;
 use super::spawn::Launch;
 use super::tree::Evidence;
+use super::world::Adopted;
 use super::world::signs::Sighting;
 use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
@@ -43,6 +44,12 @@ pub struct Unit {
     pub mark: String,
     /// What it has said that explains itself.
     pub signs: Vec<Sighting>,
+    /// Its slot, which also names its pipe and its notify socket.
+    pub place: u32,
+    /// Its process is an earlier runner's child.
+    pub adopted: Option<Adopted>,
+    /// What there is of it may be no descendant of this runner.
+    pub foreign: bool,
     /// What holds for it, and what it left to be told of its last end.
     pub facts: Facts,
 }
@@ -158,6 +165,9 @@ impl Unit {
             mark,
             facts: Facts::default(),
             signs: Vec::new(),
+            place: 0,
+            adopted: None,
+            foreign: false,
         }
     }
 
@@ -186,6 +196,15 @@ impl Unit {
         }
     }
 
+    /// It is no unit of the plan any more, and nothing of it is left.
+    pub fn end(mut self, poller: &Poller) {
+        self.drop_ready_fd(poller);
+        self.log.close(poller);
+        if let Some(socket) = self.notify.take() {
+            socket.close(poller);
+        }
+    }
+
     /// By what its processes are known.
     pub fn evidence(&self, unit: UnitId) -> Evidence {
         Evidence {
@@ -193,7 +212,8 @@ impl Unit {
             groups: self.groups.clone(),
             mark: self.mark.clone(),
             cgroup: self.facts.cgroup.clone(),
-            pipe: self.log.pipe_inode(),
+            pipe: self.log.pipe_identity(),
+            adopted: self.foreign,
         }
     }
 }

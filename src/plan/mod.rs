@@ -19,6 +19,7 @@ mod ports;
 mod preflight;
 mod probes;
 mod read;
+pub mod reload;
 mod render;
 mod require;
 mod scope;

@@ -117,7 +117,11 @@ impl Report {
 
     fn event(&self, event: &Event) -> (&'static str, String, String) {
         let (unit, what) = match event {
+            Event::PlanResumed(plan, _) => (None, format!("plan of {} units, resumed", plan.units.len())),
             Event::PlanLoaded(plan) => (None, format!("plan of {} units", plan.units.len())),
+            Event::PlanChanged(change) => {
+                (None, format!("another plan of {} units", change.plan.units.len()))
+            }
             Event::Request(job, request) => (None, format!("request {} {}", job.0, self.request(request))),
             Event::Prepared { unit, generation, result } => {
                 let how = if result.is_ok() { "prepared" } else { "not prepared" };

@@ -178,6 +178,8 @@ pub enum Cause {
     RestartRequested,
     /// It made room for a unit in conflict with it.
     Replaced(UnitName),
+    /// Its configuration has changed, and somebody asked for that to count at once.
+    Reconfigured,
     /// The runner shuts down.
     ShutDown,
     /// A unit that it needs fell.
@@ -211,6 +213,8 @@ pub enum Cause {
     Succeeded,
     /// A group follows its members.
     Members,
+    /// What an earlier runner knew, in its words.
+    Remembered(String),
 }
 
 impl fmt::Display for Cause {
@@ -223,6 +227,7 @@ impl fmt::Display for Cause {
             Cause::StopRequested => write!(f, "stop requested"),
             Cause::RestartRequested => write!(f, "restart requested"),
             Cause::Replaced(by) => write!(f, "stopped to make room for `{by}`"),
+            Cause::Reconfigured => write!(f, "its configuration has changed"),
             Cause::ShutDown => write!(f, "the runner shuts down"),
             Cause::Fell { of, how: Fall::Stopped } => write!(f, "`{of}` was stopped"),
             Cause::Fell { of, how: Fall::Ordered } => write!(f, "`{of}` was stopped with its dependents"),
@@ -240,6 +245,7 @@ impl fmt::Display for Cause {
             Cause::Unanswered(found) => write!(f, "unreachable: {found}"),
             Cause::Recovered => write!(f, "health probe passes again"),
             Cause::Succeeded => write!(f, "succeeded"),
+            Cause::Remembered(words) => write!(f, "{words}"),
             Cause::Members => write!(f, "its members are"),
         }
     }

@@ -1,6 +1,6 @@
 //! What can happen to the machine.
 
-use crate::plan::policy::{PlanPolicy, UnitId};
+use crate::plan::policy::{PlanPolicy, UnitId, UnitPolicy};
 
 /// Counts the starts of all units: whatever names a process carries one, so that a late report is recognised and
 /// dropped.
@@ -16,6 +16,10 @@ pub struct JobId(pub u64);
 pub enum Event {
     /// The first event: this is the plan; start what is desired up.
     PlanLoaded(PlanPolicy),
+    /// The first event of a runner that goes on where another has left off: by [`UnitId`], what that one remembered.
+    PlanResumed(PlanPolicy, Vec<Option<super::Memory>>),
+    /// Another plan takes the place of the one in force, while units run.
+    PlanChanged(PlanChange),
     /// Somebody asks for something. Answered by exactly one [`Action::Reply`](super::Action::Reply).
     Request(JobId, Request),
     /// Files are written and preflight holds (or not): answers [`Action::Prepare`](super::Action::Prepare).
@@ -98,6 +102,18 @@ pub enum Event {
         /// Skip the order and the ladders: every first stop signal at once, KILL after the shortest grace.
         fast: bool,
     },
+}
+
+/// Another plan for units that may be running.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlanChange {
+    /// Every unit of the plan in force is in it under its old id; one that is to run no more is skipped, with the
+    /// reason. New units follow, or take the id of one that is skipped and down.
+    pub plan: PlanPolicy,
+    /// What counts of these units from their next start on; `plan` holds what counts until then.
+    pub next: Vec<(UnitId, UnitPolicy)>,
+    /// These are restarted now, so that their change counts.
+    pub restart: Vec<UnitId>,
 }
 
 /// What people and programs may ask for.

@@ -185,7 +185,7 @@ impl Turn<'_> {
     }
 
     /// Writes what is desired. A request beats the counters, and every earlier request that wanted the opposite.
-    fn wish(&mut self, unit: UnitId, desired: Desired) {
+    pub(super) fn wish(&mut self, unit: UnitId, desired: Desired) {
         let this = self.unit_mut(unit);
         this.desired = desired;
         this.history.clear();
@@ -305,7 +305,10 @@ impl Supervisor {
         match self.unit_at(unit).life() {
             Life::Inactive | Life::Failed => true,
             Life::Finished => !self.counts_as_up(unit),
-            Life::Stopping(_) => self.unit_at(unit).desired == Desired::Down,
+            Life::Stopping(_) => {
+                let leaving = self.policy.units[unit.0 as usize].skipped.is_some();
+                self.unit_at(unit).desired == Desired::Down && !leaving
+            }
             Life::Waiting(_)
             | Life::Preparing(_)
             | Life::Starting(_)

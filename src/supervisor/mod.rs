@@ -35,7 +35,7 @@
 //! # What can happen
 //!
 //! Requests (start, stop, restart, kill), reports (prepared, spawned, spawn failed, exited, tree empty, notify, probe
-//! result), the deadline, the shutdown. Inside the machine more follows, by messages and looks (`turn.rs`): a needed
+//! result), the deadline, another plan (`reload.rs`), the shutdown. Inside the machine more follows, by messages and looks (`turn.rs`): a needed
 //! unit *fell* (was stopped, gave up, ended, was lost), a needed unit was restarted, a watched unit has changed.
 //!
 //! A start goes: *waiting* until nothing is in the way → *preparing*: `Prepare`, then each bootstrap step → *starting*:
@@ -97,9 +97,11 @@ mod graph;
 mod groups;
 mod invariant;
 mod jobs;
+mod memory;
 mod moves;
 mod probes;
 mod random;
+mod reload;
 mod restart;
 mod shutdown;
 pub mod snapshot;
@@ -112,9 +114,11 @@ mod view;
 pub use action::{Action, Change, Outcome};
 pub use cause::{signal_name, span};
 pub use event::{
-    Event, ExitStatus, Failure, FailureStage, Generation, JobId, Notify, Phase, ProbeKind, Request, Verdict,
+    Event, ExitStatus, Failure, FailureStage, Generation, JobId, Notify, Phase, PlanChange, ProbeKind,
+    Request, Verdict,
 };
 pub use invariant::{Rule, Violation};
+pub use memory::Memory;
 pub use random::Random;
 pub use table::markdown as state_table;
 

@@ -51,6 +51,7 @@ impl Turn<'_> {
 
     /// The generation of a new start.
     fn begin_start(&mut self, unit: UnitId) {
+        self.take_next(unit);
         self.machine.generations += 1;
         let generation = Generation(self.machine.generations);
         let this = self.unit_mut(unit);

@@ -24,6 +24,11 @@ pub struct History {
 }
 
 impl History {
+    /// So many restarts that count, as remembered by an earlier runner.
+    pub fn of(restarts: u32) -> Self {
+        Self { restarts, recent: VecDeque::new() }
+    }
+
     /// Forgets everything, as after a start on request.
     pub fn clear(&mut self) {
         self.restarts = 0;

@@ -11,11 +11,12 @@ use super::action::{Action, Change};
 use super::cause::{Cause, Fall};
 use super::event::{Event, Generation, ProbeKind};
 use super::graph::{Graph, id};
+use super::reload::at_first;
 use super::snapshot::State;
 use super::table::{Input, Move, decide};
 use super::unit::{Desired, Life, Unit, Waiting};
 use super::{Supervisor, Time};
-use crate::plan::policy::{EdgeKind, Kind, PlanPolicy, Scope, UnitId, UnitName, UnitPolicy};
+use crate::plan::policy::{EdgeKind, PlanPolicy, Scope, UnitId, UnitName, UnitPolicy};
 
 /// Moves a turn may make for each unit and edge. A turn that needs more is a bug; it goes on in the next one.
 const MOVES_PER_UNIT: usize = 64;
@@ -24,10 +25,15 @@ const MOVES_PER_UNIT: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     messages: VecDeque<(UnitId, Input)>,
-    looks: BTreeSet<UnitId>,
+    pub(super) looks: BTreeSet<UnitId>,
 }
 
 impl Queue {
+    /// Drops what was to be said to a unit.
+    pub(super) fn forget(&mut self, unit: UnitId) {
+        self.messages.retain(|(to, _)| *to != unit);
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.looks.is_empty()
@@ -53,6 +59,8 @@ impl Turn<'_> {
     fn event(&mut self, event: Event) {
         match event {
             Event::PlanLoaded(plan) => self.load(plan),
+            Event::PlanResumed(plan, memories) => self.resume(plan, memories),
+            Event::PlanChanged(change) => self.change_plan(change),
             Event::Request(job, request) => self.request(job, request),
             Event::Prepared { unit, generation, result } => {
                 self.report(unit, generation, Input::Prepared(result));
@@ -81,8 +89,8 @@ impl Turn<'_> {
         }
     }
 
-    /// The first plan. (A later one is not taken yet: it would be matched with the units by name here.)
-    fn load(&mut self, plan: PlanPolicy) {
+    /// The first plan. A later one comes as a change of it.
+    pub(super) fn load(&mut self, plan: PlanPolicy) {
         if self.machine.loaded {
             return;
         }
@@ -91,12 +99,9 @@ impl Turn<'_> {
         self.machine.policy = plan.into();
         let policy = self.machine.plan();
         for (place, unit) in policy.units.iter().enumerate() {
-            let (life, cause) = match (&unit.skipped, &unit.kind) {
-                (Some(reason), _) => (Life::Skipped, Cause::Condition(reason.clone())),
-                (None, Kind::Group { .. }) => (Life::Group(State::Inactive), Cause::Planned),
-                (None, Kind::Service | Kind::Task { .. } | Kind::External { .. }) => {
-                    (Life::Inactive, Cause::Planned)
-                }
+            let (life, cause) = match &unit.skipped {
+                Some(reason) => (Life::Skipped, Cause::Condition(reason.clone())),
+                None => (at_first(&unit.kind), Cause::Planned),
             };
             self.machine.units.push(Unit::new(life, cause, self.now));
             self.machine.queue.looks.insert(id(place));
@@ -183,8 +188,16 @@ impl Turn<'_> {
     }
 
     /// Puts a unit into a state, tells the world, and has everybody look who may care. The one way to a new state.
+    ///
+    /// A unit that is not to run any more, or whose condition no longer holds, has come to its end here.
     pub(super) fn enter(&mut self, unit: UnitId, life: Life, cause: Cause) {
         let now = self.now;
+        let (life, cause) = match (&self.policy(unit).skipped, &life) {
+            (Some(reason), Life::Inactive | Life::Finished | Life::Failed) => {
+                (Life::Skipped, Cause::Condition(reason.clone()))
+            }
+            _ => (life, cause),
+        };
         self.unit_mut(unit).enter(life, cause, now);
         self.machine.queue.looks.insert(unit);
         self.stir(unit);

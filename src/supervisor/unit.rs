@@ -58,6 +58,8 @@ pub(super) struct Unit {
     pub asked_signal: Option<i32>,
     /// What it says of itself.
     pub says: Option<String>,
+    /// What counts of its configuration from its next start on.
+    pub next: Option<Box<UnitPolicy>>,
 }
 
 /// A unit's state with everything that belongs to it.
@@ -239,6 +241,7 @@ impl Unit {
             stop_signal: None,
             asked_signal: None,
             says: None,
+            next: None,
         }
     }
 

@@ -19,6 +19,8 @@ const VERBS: &[&str] = &[
     "start",
     "stop",
     "restart",
+    "reload",
+    "reexec",
     "kill",
     "logs",
     "events",

@@ -7,6 +7,7 @@
     reason = "a test says what it wants and fails"
 )]
 
+mod adopt;
 mod before;
 mod byte_exact;
 mod client;
@@ -22,4 +23,5 @@ mod ports;
 mod processes;
 mod profile;
 mod puppet;
+mod reload;
 mod runner;

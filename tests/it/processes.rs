@@ -235,7 +235,7 @@ fn signals_to_the_runner() {
     shell(&env, "web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
-    runner.signal(Signal::SIGHUP).wait_said("reload is not available yet");
+    runner.signal(Signal::SIGHUP).wait_said("reloaded (SIGHUP): nothing has changed");
     runner.signal(Signal::SIGUSR1).wait_said("log files are opened anew");
     runner.signal(Signal::SIGUSR2).wait_said("0 restarts");
     runner.signal(Signal::SIGQUIT);

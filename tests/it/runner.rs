@@ -219,6 +219,12 @@ impl Runner<'_> {
         }
     }
 
+    /// KILL: its units are left alone.
+    pub fn kill_9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// TERM, then its exit status.
     #[track_caller]
     pub fn stop(&mut self) -> i32 {

@@ -14,6 +14,8 @@ mod logs;
 mod plan;
 mod probe;
 mod profile;
+mod reexec;
+mod reload;
 mod run;
 mod shutdown;
 mod start;
@@ -36,6 +38,8 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Start(args) => start::run(context, args),
         Verb::Stop(args) => stop::stop(context, args),
         Verb::Restart(args) => stop::restart(context, args),
+        Verb::Reexec(args) => reexec::run(context, args),
+        Verb::Reload(args) => reload::run(context, args),
         Verb::Kill(args) => kill::run(context, args),
         Verb::Logs(args) => logs::run(context, args),
         Verb::Events(args) => events::run(context, args),

@@ -3,9 +3,12 @@
 use crate::cli::args::RunArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::here;
-use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::cli::pipeline::{Context, Planned, Resolved, Sees, build, once};
 use crate::config::tree::Node;
-use crate::linux::run::{ReadyWhen, RunOptions, Style, run as supervise};
+use crate::diagnostic::{has_errors, human};
+use crate::linux::run::{
+    CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
+};
 use crate::plan::exec::{Log, UnitExec};
 use crate::plan::policy::{
     Kind as UnitKind, OnLimit, PlanPolicy, Ready, Restart, RestartPolicy, Stop, UnitPolicy,
@@ -28,6 +31,11 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
         }
         ad_hoc(context, args)
     };
+    if let Some(state) = std::env::var_os(CHECK_ONLY) {
+        return check_state(std::path::Path::new(&state))
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|why| CliError::new(Kind::Failed, why));
+    }
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
 }
@@ -37,6 +45,7 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
     if planned.plan.policy.units.is_empty() {
         return Err(nothing_to_run(&planned));
     }
+    let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
     let Planned { resolved, plan } = planned;
     let setting =
         |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
@@ -53,9 +62,61 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
         role: plan.role.clone(),
         profile: plan.profile.as_ref().map(|(name, _)| name.clone()),
         plan_view: view::json(&plan, &resolved.sources),
+        keep_units: setting("on_runner_death") != Some("kill"),
+        planner: Some(planner(context, args, &resolved)),
+        watch,
         ..basics(context)
     };
     Ok((plan, options))
+}
+
+/// Makes the plan anew, the way it was made at first; programs that facts name have answered already.
+fn planner(context: &Context, args: &RunArgs, first: &Resolved) -> Planner {
+    let context = Context { remembered: first.facts.clone(), ..context.clone() };
+    let (units, dirs) = (args.units.clone(), first.dirs.clone());
+    Planner::new(move || {
+        let resolved = context.resolve(&units, Sees::Machine).map_err(|error| error.message)?;
+        if resolved.dirs != dirs {
+            return Err(
+                "error: `dirs.*` cannot change while the runner runs; shut it down and start it again"
+                    .to_owned(),
+            );
+        }
+        let (planned, diagnostics) = build(resolved, Sees::Machine);
+        let diagnostics = once(&diagnostics);
+        let words = human(&diagnostics, &planned.resolved.sources, false);
+        if has_errors(&diagnostics) {
+            return Err(words);
+        }
+        if planned.plan.policy.units.is_empty() {
+            return Err("error: there would be nothing to run".to_owned());
+        }
+        let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
+        let plan_view = view::json(&planned.plan, &planned.resolved.sources);
+        Ok(Replanned { plan: planned.plan, plan_view, warnings: words, watch })
+    })
+}
+
+/// `watch = true`.
+fn watches(planned: &Planned) -> bool {
+    let node = planned.resolved.graph.node.as_ref();
+    node.and_then(|node| node.get("watch")).and_then(Node::as_bool).unwrap_or(false)
+}
+
+/// Every folder that a file of the configuration may come from.
+fn folders(planned: &Planned) -> Vec<PathBuf> {
+    let files = &planned.resolved.files;
+    let mut all: Vec<PathBuf> = Vec::new();
+    for folder in &files.folders {
+        all.push(folder.clone());
+        all.extend(["units", "profiles", "scripts", "tenon.toml.d"].map(|name| folder.join(name)));
+    }
+    let named = files.units.values().chain(files.profiles.values());
+    let paths = named.flat_map(|named| named.file.iter().chain(&named.drop_ins)).chain(&files.node);
+    all.extend(paths.filter_map(|file| file.path.parent().map(PathBuf::from)));
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// What every runner has.

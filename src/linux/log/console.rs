@@ -93,6 +93,14 @@ impl Console {
         }
     }
 
+    /// Makes room for the names of more units.
+    pub fn align_to(&mut self, name: &str) {
+        let width = name.chars().count();
+        if width <= NAME_MAX {
+            self.width = self.width.max(width);
+        }
+    }
+
     /// A line of a unit.
     pub fn line(&mut self, name: &str, line: &Line, format: Option<LogFormat>) {
         let format = format.unwrap_or(match self.style {

@@ -57,6 +57,11 @@ impl RotatedFile {
         self.lost
     }
 
+    /// What it was made from.
+    pub fn plan(&self) -> &LogFile {
+        &self.plan
+    }
+
     /// Forgets the open file.
     pub fn reopen(&mut self) {
         self.open = None;

@@ -38,6 +38,8 @@ use lines::Lines;
 
 /// Bytes read from one unit in one turn, so that a chatty one does not starve the others.
 const READ_A_TURN: usize = 256 * 1024;
+/// What stands in the output where a runner took over from one that was killed.
+const SEAM: &str = "[tenon: the runner was started again; the last it had read may be missing here]";
 /// Size asked for a unit's pipe. Less is fine.
 const PIPE_SIZE: i32 = 1024 * 1024;
 
@@ -153,9 +155,64 @@ impl UnitLog {
         Ok((reader, writer))
     }
 
-    /// The number by which the kernel knows its pipe.
-    pub fn pipe_inode(&self) -> Option<u64> {
-        nix::sys::stat::fstat(self.reader.as_ref()?).ok().map(|data| data.st_ino)
+    /// An earlier runner's pipe is read on, if it is still there. `seam`: a read of that runner may have been lost.
+    pub fn go_on(
+        &mut self,
+        seam: bool,
+        now: Duration,
+        console: &mut Console,
+        poller: &Poller,
+    ) -> Option<String> {
+        let path = self.fifo.clone()?;
+        let opened =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path);
+        let reader = match opened {
+            Ok(file) => OwnedFd::from(file),
+            Err(error) => return Some(format!("cannot read its output at `{}`: {error}", path.display())),
+        };
+        if let Err(errno) = poller.add(&reader, Token::Log(self.number), Interest::Read) {
+            return Some(format!("cannot watch its output: {}", errno.desc()));
+        }
+        self.reader = Some(reader);
+        if seam {
+            self.mark_seam(now, console);
+        }
+        None
+    }
+
+    /// Something that was written may be missing here.
+    pub fn mark_seam(&mut self, now: Duration, console: &mut Console) {
+        let mut read = Read::default();
+        self.deliver(vec![(SEAM.as_bytes().to_vec(), End::Newline)], now, console, &mut read);
+    }
+
+    /// Other signatures are looked for from now on.
+    pub fn look_for(&mut self, signatures: Signatures) {
+        self.signatures = signatures;
+    }
+
+    /// Output goes elsewhere from now on, and other lines are waited for.
+    pub fn redirect(&mut self, to: &exec::Log, patterns: Vec<Regex>) {
+        (self.console, self.format) = (to.console, to.format);
+        if self.rate.as_ref().map(|rate| rate.most) != to.rate {
+            self.rate = to.rate.map(Rate::new);
+        }
+        if self.file.as_ref().map(RotatedFile::plan) != to.file.as_ref() {
+            self.file = to.file.as_ref().map(RotatedFile::new);
+        }
+        if self.journal.is_some() != to.journal {
+            self.journal = to.journal.then(|| Journal::new(&self.name));
+        }
+        let known: Vec<&str> = self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
+        let wanted: Vec<&str> = patterns.iter().map(Regex::as_str).collect();
+        if known != wanted {
+            self.patterns = patterns.into_iter().map(|pattern| (pattern, false)).collect();
+        }
+    }
+
+    /// By what the kernel knows its pipe: device and inode (the inode alone is some other file's on another device).
+    pub fn pipe_identity(&self) -> Option<(u64, u64)> {
+        nix::sys::stat::fstat(self.reader.as_ref()?).ok().map(|data| (data.st_dev, data.st_ino))
     }
 
     /// A new start: the patterns wait anew.

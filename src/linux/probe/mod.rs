@@ -311,8 +311,8 @@ fn program(argv: &[String], unit: &UnitExec, place: Purpose, deadline: Time, too
     let started =
         Helpers::output_pipe().map_err(|errno| errno.desc().to_owned()).and_then(|(read, write)| {
             let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-            let what =
-                What { argv, extra_env: &[], session: Session::Own, stdio, nofile: None, cgroup: None };
+            let session = Session::Own;
+            let what = What { argv, extra_env: &[], session, stdio, birth: None, nofile: None, cgroup: None };
             let context = spawn::prepare(unit, what).map_err(|failure| failure.message)?;
             tools.helpers.run(context, read, place, deadline, tools.poller)
         });

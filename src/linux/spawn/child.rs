@@ -84,6 +84,12 @@ pub fn run(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>, ente
 }
 
 fn steps(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> Done {
+    if let Some(birth) = &context.birth
+        && !birth.record()
+    {
+        // Its runner has gone, and the next one may not have seen it: it never was.
+        sys::exit_now(127);
+    }
     session(context.session)?;
     stdio(context, ready_from)?;
     limits(&context.limits, report)?;
@@ -92,6 +98,10 @@ fn steps(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> Don
         umask(Mode::from_bits_truncate(mask));
     }
     who(context)?;
+    if context.birth.as_ref().is_some_and(|birth| birth.dies_with_parent) {
+        // After the change of user, which would undo it.
+        crate::linux::slots::die_with_parent();
+    }
     settings(context, When::After, report)?;
     if let Some(directory) = &context.directory {
         chdir(directory.as_c_str()).map_err(at(Stage::Directory))?;

@@ -17,6 +17,7 @@ use nix::sys::resource::Resource;
 
 use super::identity::{self, Credentials};
 use super::signals::Blocked;
+use super::slots::Birth;
 use super::sys::{self, CArray, Fork};
 use crate::plan::exec::{Rlimit, UnitExec};
 use crate::supervisor::{Failure, FailureStage};
@@ -75,6 +76,7 @@ struct Limit {
 
 /// All a child needs, in the form the system calls want.
 pub struct ExecContext {
+    birth: Option<Birth>,
     argv: CArray,
     env: CArray,
     /// Where the program may be, in the order of `PATH`.
@@ -145,6 +147,8 @@ pub struct What<'a> {
     pub session: Session,
     /// See [`Stdio`].
     pub stdio: Stdio,
+    /// What the child writes down before anything else.
+    pub birth: Option<Birth>,
     /// `RLIMIT_NOFILE` as it was before the runner raised its own.
     pub nofile: Option<(u64, u64)>,
     /// The folder of the cgroup it is to run in.
@@ -180,6 +184,7 @@ pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> 
         size: argv.size() + env.size(),
     };
     Ok(ExecContext {
+        birth: what.birth,
         argv,
         env,
         candidates: candidates

@@ -20,6 +20,7 @@ fn start(unit: &UnitExec, argv: &[&str]) -> Result<Launch, Failure> {
         extra_env: &[],
         session: Session::Own,
         stdio: Stdio::default(),
+        birth: None,
         nofile: None,
         cgroup: None,
     };

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
-    Error, EventRecord, InForce, JobRequest, KillScope, LogLine, Outcome, ProbeFinding, Runner, RunnerInfo,
-    Setting, Sign, Ticket,
+    Error, EventRecord, InForce, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding,
+    ReloadCall, ReloadReply, Runner, RunnerInfo, Setting, Sign, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
@@ -33,7 +33,7 @@ impl Runner for World {
     }
 
     fn units(&self) -> Vec<UnitSnapshot> {
-        self.supervisor.snapshot()
+        self.shown()
     }
 
     fn has_label(&self, unit: &str, label: &str) -> bool {
@@ -62,7 +62,8 @@ impl Runner for World {
         }
         let facts = &known.facts;
         let setting = |(name, value): &(String, String)| Setting { name: name.clone(), value: value.clone() };
-        let exact = self.cgroups.is_there();
+        // One of an earlier runner that lived in another cgroup is known by evidence only.
+        let exact = self.cgroups.is_there() && (known.current.is_none() || facts.cgroup.is_some());
         let short = |line: &String| line.chars().take(WORDS_MAX).collect();
         let told = facts.last_words.len().saturating_sub(LAST_WORDS_TOLD);
         Some(InForce {
@@ -105,6 +106,14 @@ impl Runner for World {
         Ok(known.log.tail().last(lines).map(|line| log_line(unit, line)).collect())
     }
 
+    fn pending(&self) -> Vec<PlanChange> {
+        self.pending.clone()
+    }
+
+    fn reload(&mut self, call: &ReloadCall) -> Result<ReloadReply, Error> {
+        World::reload(self, call)
+    }
+
     fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error> {
         let ticket = Ticket(self.next_ticket);
         let request = match request {
@@ -122,6 +131,17 @@ impl Runner for World {
                     KillScope::Tree => Scope::Tree,
                 };
                 Request::Kill { unit: self.id(&unit)?, signal, scope }
+            }
+            JobRequest::Reexec { binary } => {
+                self.next_ticket += 1;
+                self.begin_reexec(ticket, binary);
+                return Ok(ticket);
+            }
+            JobRequest::ReloadUnit { unit } => {
+                let unit = self.id(&unit)?;
+                self.next_ticket += 1;
+                self.reload_unit(ticket, unit);
+                return Ok(ticket);
             }
             JobRequest::Probe { unit } => {
                 let unit = self.id(&unit)?;

@@ -1,6 +1,7 @@
 //! Signals, exits, and the question whether anything of a unit is left.
 
 use super::{World, is_wide};
+use crate::control::Ticket;
 use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
@@ -39,7 +40,7 @@ impl World {
     }
 
     /// The process of a unit's phase has ended. What it said before is heard first.
-    fn ended(&mut self, id: UnitId, status: ExitStatus) {
+    pub(super) fn ended(&mut self, id: UnitId, status: ExitStatus) {
         self.launch_ready(id.0);
         self.notify_ready(id.0);
         self.ready_fd_ready(id.0);
@@ -107,6 +108,8 @@ impl World {
     pub(super) fn helped(&mut self, finished: &Finished) {
         match finished.purpose {
             Purpose::Preflight(unit) => self.condition_answered(unit, finished),
+            Purpose::Reexec(ticket) => self.binary_checked(Ticket(ticket), finished),
+            Purpose::Reload(ticket) => self.unit_reloaded(Ticket(ticket), finished),
             Purpose::Compress(unit) => {
                 if let Some(unit) = self.unit(unit) {
                     unit.log.compressed();
@@ -131,7 +134,8 @@ impl World {
         }
         let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
         unit.killed |= signal == libc::SIGKILL;
-        let main = unit.current.as_ref().map(|current| current.pid);
+        let lost = unit.adopted.as_ref().is_some_and(|adopted| !adopted.is_there());
+        let main = unit.current.as_ref().map(|current| current.pid).filter(|_| !lost);
         if let Some(pid) = main {
             // Not reaped yet, so the number is still its own.
             let _ = sys::kill(pid, signal);
@@ -193,13 +197,15 @@ impl World {
         if waiting.is_empty() {
             return;
         }
-        let strangers = tree::has_strangers(|pid| {
-            self.helpers.owns(pid)
-                || self
-                    .units
-                    .iter()
-                    .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
-        });
+        let adopted = self.units.iter().any(|unit| unit.foreign);
+        let strangers = adopted
+            || tree::has_strangers(|pid| {
+                self.helpers.owns(pid)
+                    || self
+                        .units
+                        .iter()
+                        .any(|unit| unit.current.as_ref().is_some_and(|current| current.pid == pid))
+            });
         let all = self.evidence();
         let scan = strangers.then(|| Scan::look(&all, &self.memory, |pid| self.helpers.owns(pid)));
         let lone = self.options.foreground;
@@ -223,6 +229,7 @@ impl World {
             }
             unit.awaiting = None;
             unit.groups.clear();
+            unit.foreign = false;
             self.inbox.push_back(Event::TreeEmpty { unit: UnitId(number as u32), generation });
         }
     }

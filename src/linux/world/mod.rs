@@ -3,15 +3,20 @@
 //! Events wait in `inbox`; [`World::pump`] gives them to the supervisor one by one and executes what comes back, so
 //! nothing acts inside the reaction to something else.
 
+mod adopt;
 mod asked;
 mod end;
 mod hear;
+mod reexec;
+mod reload;
 mod say;
 pub mod signs;
 mod start;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -26,10 +31,12 @@ use super::probe::{Asked, Asker, Probes, Tools};
 use super::run::RunOptions;
 use super::rundir::RunDir;
 use super::serve::News;
+use super::slots::{Before, Slots};
 use super::tree::{Evidence, Memory};
 use super::unit::Unit;
 use super::upward::{Messages, Upward};
-use crate::control::{self, ProbeFinding, Ticket};
+use super::watch::Watch;
+use crate::control::{self, PlanChange, ProbeFinding, Ticket};
 use crate::plan::Plan;
 use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
@@ -53,6 +60,11 @@ struct ProbeJob {
     findings: Vec<ProbeFinding>,
 }
 
+pub use adopt::Adopted;
+pub use reexec::{CHECK_ONLY, check_state};
+pub use reload::{Planner, Replanned};
+use start::uses_notify;
+
 /// What a runner works with.
 pub struct Hands {
     /// Descriptors and the timer.
@@ -67,6 +79,21 @@ pub struct Hands {
 
 /// Everything real.
 pub struct World {
+    /// What waits for the next start of a unit.
+    next: reload::Next,
+    /// The units to be shown, in the order of the plan.
+    order: Vec<UnitId>,
+    /// Changes of the configuration that do not count yet.
+    pending: Vec<PlanChange>,
+    watch: Watch,
+    /// What outlives this runner.
+    slots: Option<Rc<Slots>>,
+    /// The binary that is to take this one's place.
+    successor: Option<PathBuf>,
+    /// The one that is being asked whether it could.
+    asked_binary: Option<PathBuf>,
+    /// Processes of units that are not in the configuration any more.
+    evicted: Vec<adopt::Evicted>,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) console: Console,
@@ -116,23 +143,31 @@ impl World {
     /// Nothing has been started yet.
     pub fn new(plan: Plan, options: RunOptions, hands: Hands) -> Self {
         let Hands { poller, console, run_dir, messages } = hands;
-        let mark = format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros());
-        let mut units = Vec::new();
-        for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
-            let number = number as u32;
-            let fifo = run_dir.as_ref().map(|dir| dir.fifo(number));
-            let log = UnitLog::new(&policy.name, number, &exec.log, fifo, patterns(exec))
-                .looking_for(Signatures::new(&exec.signatures));
-            units.push(Unit::new(log, format!("{}/{mark}", policy.name)));
-        }
+        let (slots, before) = open_slots(run_dir.as_ref(), options.foreground);
+        let mark = before.as_ref().map_or_else(
+            || format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros()),
+            |before| before.mark.clone(),
+        );
+        let clock = before.as_ref().map_or_else(Clock::new, |before| Clock::since(before.clock));
+        let units = new_units(&plan, before.as_ref(), run_dir.as_ref(), &mark);
         let events_dir =
             options.state_dir.clone().or_else(|| run_dir.as_ref().map(|dir| dir.path().to_owned()));
         let events = EventLog::new(events_dir.map(|dir| dir.join("events.jsonl")));
         let supervisor = Supervisor::new(options.seed);
         let cgroups = find_cgroups(&options, run_dir.as_ref(), &mark);
         let upward = Upward::new(options.ready);
-        Self {
-            clock: Clock::new(),
+        let order = (0..plan.policy.units.len()).map(|at| UnitId(at as u32)).collect();
+        let watch = Watch::new(&options.watch, &poller);
+        let mut world = Self {
+            next: reload::Next::new(),
+            slots,
+            successor: None,
+            asked_binary: None,
+            evicted: Vec::new(),
+            order,
+            pending: Vec::new(),
+            watch,
+            clock,
             poller,
             console,
             supervisor,
@@ -166,7 +201,14 @@ impl World {
             said_missing: BTreeSet::new(),
             said: BTreeMap::new(),
             unsaid: Unsaid::default(),
+        };
+        if let Some(before) = before {
+            world.adopt(&before);
         }
+        if let Some(slots) = &world.slots {
+            slots.begin(&world.mark, world.clock.start());
+        }
+        world
     }
 
     /// Where the control socket lies: as asked, else in the run directory.
@@ -185,7 +227,12 @@ impl World {
         for _ in 0..EVENTS_A_PUMP {
             let Some(event) = self.inbox.pop_front() else { return };
             let mut actions = Vec::new();
+            let wide = matches!(event, Event::Request(..) | Event::PlanChanged(_) | Event::PlanResumed(..));
             self.supervisor.step(self.clock.now(), event, &mut actions);
+            // Before anything is done: whoever goes on from here is to know what for.
+            if wide {
+                self.remember_all();
+            }
             for action in actions {
                 self.execute(action);
             }
@@ -234,6 +281,7 @@ impl World {
 
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
+        self.remember(unit);
         if let (State::Ready, Some(pid)) = (after.state, after.pid)
             && !self.cgroups.is_there()
         {
@@ -271,6 +319,10 @@ impl World {
             self.answered(answer);
         }
         self.expire_steps(now);
+        self.expire_adopted(now);
+        if self.watch.is_due(now) {
+            self.reload_by_itself("its files have changed");
+        }
         if self.supervisor.deadline().is_some_and(|at| at <= now) {
             self.inbox.push_back(Event::DeadlineReached);
         }
@@ -299,7 +351,13 @@ impl World {
 
     fn next_deadline(&self) -> Option<Time> {
         let steps = self.units.iter().filter_map(|unit| unit.current.as_ref()?.deadline);
-        let own = [self.supervisor.deadline(), self.helpers.deadline(), self.probes.deadline()];
+        let own = [
+            self.supervisor.deadline(),
+            self.helpers.deadline(),
+            self.probes.deadline(),
+            self.watch.deadline(),
+            self.adopted_deadline(),
+        ];
         own.into_iter().flatten().chain(steps).min()
     }
 
@@ -352,6 +410,9 @@ impl World {
                 socket.close(&self.poller);
             }
         }
+        if let Some(slots) = &self.slots {
+            slots.forget_all();
+        }
         if let Some(dir) = &self.run_dir {
             dir.clean();
         }
@@ -397,6 +458,54 @@ impl World {
         }
         self.inbox.push_back(Event::Shutdown { fast });
     }
+}
+
+/// The slots of the run directory, and what is left in them.
+fn open_slots(run_dir: Option<&RunDir>, foreground: bool) -> (Option<Rc<Slots>>, Option<Before>) {
+    let Some(dir) = run_dir.filter(|_| !foreground) else { return (None, None) };
+    match Slots::open(&dir.slots()) {
+        Ok((slots, before)) => (Some(Rc::new(slots)), before),
+        Err(why) => {
+            tracing::warn!("{why}; a runner that is killed and started again would not know its units");
+            (None, None)
+        }
+    }
+}
+
+/// The slot of each unit: the one it had, or one that nobody has.
+fn places(plan: &Plan, before: Option<&Before>) -> Vec<u32> {
+    let left = before.map(|before| before.units.as_slice()).unwrap_or_default();
+    let mut taken: BTreeSet<u32> = left.iter().map(|left| left.place).collect();
+    let units = plan.policy.units.iter();
+    units
+        .map(|unit| {
+            let old = left.iter().find(|left| *left.name == *unit.name).map(|left| left.place);
+            let place =
+                old.unwrap_or_else(|| (0..u32::MAX).find(|place| !taken.contains(place)).unwrap_or(u32::MAX));
+            taken.insert(place);
+            place
+        })
+        .collect()
+}
+
+/// The shell's side of all units, none of which has been started.
+fn new_units(plan: &Plan, before: Option<&Before>, run_dir: Option<&RunDir>, mark: &str) -> Vec<Unit> {
+    let places = places(plan, before);
+    let units = plan.policy.units.iter().zip(&plan.exec).zip(places).enumerate();
+    units
+        .map(|(number, ((policy, exec), place))| {
+            new_unit((&policy.name, number as u32, place), exec, run_dir, mark)
+        })
+        .collect()
+}
+
+/// The shell's side of a unit (its name, number and slot) that has not been started.
+fn new_unit(who: (&str, u32, u32), exec: &UnitExec, run_dir: Option<&RunDir>, mark: &str) -> Unit {
+    let (name, number, place) = who;
+    let fifo = run_dir.map(|dir| dir.fifo(place));
+    let log = UnitLog::new(name, number, &exec.log, fifo, patterns(exec))
+        .looking_for(Signatures::new(&exec.signatures));
+    Unit { place, ..Unit::new(log, format!("{name}/{mark}")) }
 }
 
 /// Where units get their cgroups. One command in the foreground has everything below the runner to itself anyway.

@@ -30,6 +30,7 @@ impl World {
     /// Files, then conditions; the answer may come later.
     pub(super) fn prepare(&mut self, id: UnitId, generation: Generation) {
         self.forget_questions(id);
+        self.take_next(id);
         let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
         match files::write_all(exec) {
             Ok(None) => {}
@@ -128,6 +129,7 @@ impl World {
                     extra_env: &[],
                     session: Session::Own,
                     stdio,
+                    birth: None,
                     nofile: self.nofile,
                     cgroup: None,
                 };
@@ -199,12 +201,13 @@ impl World {
         let (stdio, ready) = self.stdio(id, phase, foreground)?;
         let extra_env = self.extra_env(id, phase)?;
         let Some(exec) = self.plan.exec.get(number) else { return Err(setup("no such unit")) };
+        let birth = self.birth(id, generation, phase);
         let session = if foreground { foreground_session() } else { Session::Own };
         let name = self.plan.policy.get(id).map_or("", |unit| &*unit.name);
         let made = self.cgroups.make(name, &exec.cgroup).map_err(|why| setup(&why))?;
         let cgroup = made.as_ref().map(|made| made.path.as_path()).filter(|_| self.cgroups.is_there());
         let nofile = self.nofile;
-        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, nofile, cgroup };
+        let what = What { argv: &argv, extra_env: &extra_env, session, stdio, birth, nofile, cgroup };
         let mut launch = spawn::launch(spawn::prepare(exec, what)?)?;
         let pid = launch.pid;
         let mut facts = Facts::of(made, exec, &mut launch);
@@ -274,7 +277,9 @@ impl World {
         if let Some(exec) = self.plan.exec.get(number)
             && !exec.credentials.is_empty()
         {
-            let folder = self.run_dir.as_ref().map(|dir| dir.credentials(id.0));
+            // By its slot, not its id: a start must not touch what another unit of an earlier runner reads.
+            let place = self.units.get(number).map_or(id.0, |unit| unit.place);
+            let folder = self.run_dir.as_ref().map(|dir| dir.credentials(place));
             let folder = credentials::write(exec, folder.as_deref()).map_err(|why| setup(&why))?;
             extra.push(("CREDENTIALS_DIRECTORY".to_owned(), folder));
         }
@@ -284,7 +289,7 @@ impl World {
         Ok(extra)
     }
 
-    fn notify_address(&mut self, id: UnitId) -> Result<String, Failure> {
+    pub(super) fn notify_address(&mut self, id: UnitId) -> Result<String, Failure> {
         let number = id.0 as usize;
         let (Some(exec), Some(unit)) = (self.plan.exec.get(number), self.units.get_mut(number)) else {
             return Err(setup("no such unit"));
@@ -292,7 +297,7 @@ impl World {
         if unit.notify.is_none() {
             let owner =
                 exec.identity.user.as_deref().map(identity::owner).transpose().map_err(|why| setup(&why))?;
-            let path = self.run_dir.as_ref().map(|dir| dir.notify(id.0));
+            let path = self.run_dir.as_ref().map(|dir| dir.notify(unit.place));
             if path.is_none() && !std::mem::replace(&mut self.said_abstract, true) {
                 tracing::warn!(
                     "without a run directory, notify sockets lie in the abstract namespace: whoever shares this \
@@ -364,7 +369,7 @@ fn setup(message: &str) -> Failure {
     Failure { stage: FailureStage::Setup, message: message.to_owned() }
 }
 
-fn uses_notify(exec: &UnitExec) -> bool {
+pub(super) fn uses_notify(exec: &UnitExec) -> bool {
     exec.ready.probes.iter().chain(&exec.health.probes).any(|probe| matches!(probe, Probe::Notify))
 }
 

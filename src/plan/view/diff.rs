@@ -87,6 +87,8 @@ fn unit(old: &Plan, before: usize, new: &Plan, at: usize) -> Vec<String> {
         ("preflight", old_exec.preflight == exec.preflight),
         ("readiness probes", old_exec.ready == exec.ready),
         ("health probes", old_exec.health == exec.health),
+        ("security", old_exec.security == exec.security),
+        ("credentials", old_exec.credentials == exec.credentials),
         ("log", old_exec.log == exec.log),
         ("reload", old_exec.reload == exec.reload),
     ];

@@ -103,10 +103,22 @@ impl Oracle {
     /// Takes in what the machine is told.
     pub(super) fn hear(&mut self, event: &Event, actions: &[Action]) {
         match event {
-            Event::PlanLoaded(_) => {
+            Event::PlanLoaded(_) | Event::PlanResumed(..) => {
                 for unit in self.ids() {
                     let wanted = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
                     self.get_mut(unit).wanted = wanted;
+                }
+            }
+            Event::PlanChanged(change) => {
+                let fresh = Oracle::new(&change.plan);
+                (self.plan, self.edges) = (fresh.plan, fresh.edges);
+                self.seen.resize(self.plan.units.len(), Seen::default());
+                for unit in self.ids() {
+                    let runs = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
+                    let fresh = self.get(unit).starts == 0;
+                    let seen = self.get_mut(unit);
+                    seen.wanted = runs && (seen.wanted || fresh);
+                    seen.named |= !runs;
                 }
             }
             Event::Request(job, request) => self.hear_request(*job, request, actions),

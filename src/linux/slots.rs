@@ -1,0 +1,472 @@
+//! What outlives a runner: one file of fixed slots in the run directory, one slot a unit, mapped and shared.
+//!
+//! Bytes that are written to the mapping are the file's at once, whatever becomes of the writer. Two write to a slot:
+//!
+//! - the **child**, before anything else: its start time, its pid and phase, the generation it was started for; only
+//!   then does it look whether its parent is still the runner, and goes on to exec. So whatever has come as far as
+//!   exec is on record, and whoever is not on record has ended.
+//! - the **runner**: what its machine knows of the unit, after every change.
+//!
+//! A process is recognised by its pid *and* its start time, under the generation that the runner had given out. The
+//! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,
+//! and it is begun anew.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+
+use super::sys::{self, Shared};
+use crate::supervisor::snapshot::State;
+use crate::supervisor::{ExitStatus, Generation, Memory, Phase, Time};
+
+/// `TENON` and the version of this layout.
+const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
+/// Units that can be remembered.
+pub const SLOTS_MAX: u32 = 1024;
+/// Bytes of the header and of each slot.
+const SLOT: usize = 512;
+const FILE_SIZE: usize = SLOT * (SLOTS_MAX as usize + 1);
+/// A generation is given out for a start before anything of it is written; a phase of the main process.
+const MAIN: u64 = u32::MAX as u64;
+
+// Places in the header.
+const H_MAGIC: usize = 0;
+const H_BOOT: usize = 8;
+const H_NAMESPACE: usize = 24;
+const H_CLOCK: usize = 32;
+const H_MARK: usize = 40;
+// Places in a slot: the child's, then the runner's.
+const S_PROCESS: usize = 0;
+const S_BORN_FOR: usize = 8;
+const S_START_TIME: usize = 16;
+const S_GENERATION: usize = 24;
+const S_STARTS: usize = 32;
+const S_RESTARTS: usize = 40;
+const S_STATE: usize = 48;
+const S_READY_AT: usize = 56;
+const S_UNTIL: usize = 64;
+const S_EXIT: usize = 72;
+const S_NAME: usize = 80;
+const NAME_MAX: usize = 255;
+const S_CAUSE: usize = 344;
+const CAUSE_MAX: usize = 152;
+
+/// The file, mapped.
+#[derive(Debug)]
+pub struct Slots {
+    map: Shared,
+}
+
+/// What an earlier runner has left.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// The mark that its units carry in their environment.
+    pub mark: String,
+    /// When its clock was zero, on the machine's.
+    pub clock: Duration,
+    /// Its units.
+    pub units: Vec<Left>,
+}
+
+/// A unit of an earlier runner.
+#[derive(Debug, Clone)]
+pub struct Left {
+    /// Its slot.
+    pub place: u32,
+    /// Its name.
+    pub name: String,
+    /// What was known of it.
+    pub memory: Memory,
+    /// When the process in it was started, as the kernel counts.
+    pub start_time: u64,
+}
+
+/// What a child writes, and whom it looks for.
+#[derive(Debug, Clone)]
+pub struct Birth {
+    /// The file.
+    pub slots: Rc<Slots>,
+    /// Its slot.
+    pub place: u32,
+    /// Which start.
+    pub generation: Generation,
+    /// Which process.
+    pub phase: Phase,
+    /// The runner.
+    pub parent: i32,
+    /// It is to be killed with the runner.
+    pub dies_with_parent: bool,
+}
+
+impl Slots {
+    /// Opens or makes the file, and reads what is left in it.
+    pub fn open(path: &Path) -> Result<(Self, Option<Before>), String> {
+        let words = |error: &dyn std::fmt::Display| format!("cannot use `{}`: {error}", path.display());
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)
+            .map_err(|error| words(&error))?;
+        let whole = file.metadata().map_err(|error| words(&error))?.len() == FILE_SIZE as u64;
+        file.set_len(FILE_SIZE as u64).map_err(|error| words(&error))?;
+        let map = Shared::map(&file, FILE_SIZE).map_err(|errno| words(&errno.desc()))?;
+        let slots = Self { map };
+        let before = (whole && slots.is_of_here()).then(|| slots.before());
+        Ok((slots, before))
+    }
+
+    fn is_of_here(&self) -> bool {
+        let (boot, namespace) = here();
+        self.map.get(H_MAGIC) == MAGIC
+            && [self.map.get(H_BOOT), self.map.get(H_BOOT + 8)] == boot
+            && self.map.get(H_NAMESPACE) == namespace
+    }
+
+    /// Begins anew: nothing is left of an earlier runner but what is written now.
+    pub fn begin(&self, mark: &str, clock: Duration) {
+        self.map.set(H_MAGIC, 0);
+        let (boot, namespace) = here();
+        self.map.set(H_BOOT, boot[0]);
+        self.map.set(H_BOOT + 8, boot[1]);
+        self.map.set(H_NAMESPACE, namespace);
+        self.map.set(H_CLOCK, clock.as_nanos() as u64);
+        self.write_text(H_MARK, mark, NAME_MAX);
+        self.map.set(H_MAGIC, MAGIC);
+    }
+
+    /// Nobody is to go on from here.
+    pub fn forget_all(&self) {
+        self.map.set(H_MAGIC, 0);
+        for place in 0..SLOTS_MAX {
+            self.forget(place);
+        }
+    }
+
+    /// Nothing is known of the unit of this slot any more.
+    pub fn forget(&self, place: u32) {
+        for at in [S_NAME, S_PROCESS, S_BORN_FOR, S_GENERATION] {
+            self.map.set(slot(place) + at, 0);
+        }
+    }
+
+    fn before(&self) -> Before {
+        let units = (0..SLOTS_MAX).filter_map(|place| self.left(place)).collect();
+        Before {
+            mark: self.text(H_MARK, NAME_MAX),
+            clock: Duration::from_nanos(self.map.get(H_CLOCK)),
+            units,
+        }
+    }
+
+    fn left(&self, place: u32) -> Option<Left> {
+        let at = slot(place);
+        let get = |field: usize| self.map.get(at + field);
+        let name = self.text(at + S_NAME, NAME_MAX);
+        let flags = get(S_STATE);
+        let generation = Generation(get(S_GENERATION));
+        let current = get(S_BORN_FOR) == generation.0 && generation.0 > 0 && get(S_PROCESS) != 0;
+        let process = current.then(|| (phase(get(S_PROCESS) >> 32), get(S_PROCESS) as u32 as i32));
+        let restarts = get(S_RESTARTS) as u32;
+        (!name.is_empty()).then(|| Left {
+            place,
+            name,
+            start_time: get(S_START_TIME),
+            memory: Memory {
+                desired_up: flags & 0x100 != 0,
+                state: state(flags as u8),
+                process,
+                generation,
+                starts: get(S_STARTS),
+                restarts,
+                settled: flags & 0x1_0000 != 0,
+                ended: flags & 0x100_0000 != 0,
+                ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
+                until: Time(Duration::from_nanos(get(S_UNTIL))),
+                last_exit: exit(get(S_EXIT)),
+                cause: self.text(at + S_CAUSE, CAUSE_MAX),
+            },
+        })
+    }
+
+    /// Writes what the machine knows of a unit.
+    pub fn remember(&self, place: u32, name: &str, memory: &Memory) {
+        if place >= SLOTS_MAX || name.len() > NAME_MAX {
+            return;
+        }
+        let at = slot(place);
+        let set = |field: usize, value: u64| self.map.set(at + field, value);
+        set(S_GENERATION, memory.generation.0);
+        set(S_STARTS, memory.starts);
+        set(S_RESTARTS, u64::from(memory.restarts));
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        set(
+            S_STATE,
+            u64::from(code(memory.state))
+                | flag(memory.desired_up, 0x100)
+                | flag(memory.settled, 0x1_0000)
+                | flag(memory.ended, 0x100_0000),
+        );
+        set(S_READY_AT, memory.ready_at.0.as_nanos() as u64);
+        set(S_UNTIL, memory.until.0.as_nanos() as u64);
+        set(S_EXIT, exit_code(memory.last_exit));
+        self.write_text(at + S_CAUSE, &memory.cause, CAUSE_MAX);
+        self.write_text(at + S_NAME, name, NAME_MAX);
+    }
+
+    /// A length, then bytes in words.
+    fn write_text(&self, at: usize, text: &str, most: usize) {
+        let mut end = text.len().min(most);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let bytes = text.as_bytes().get(..end).unwrap_or_default();
+        for (number, chunk) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            for (to, from) in word.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            self.map.set(at + 8 + number * 8, u64::from_ne_bytes(word));
+        }
+        self.map.set(at, end as u64);
+    }
+
+    fn text(&self, at: usize, most: usize) -> String {
+        let length = (self.map.get(at) as usize).min(most);
+        let words = (0..length.div_ceil(8)).map(|number| self.map.get(at + 8 + number * 8));
+        let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        bytes.truncate(length);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Birth {
+    /// What the child does first; false: its runner has gone, so it must not go on. System calls only.
+    pub fn record(&self) -> bool {
+        let at = slot(self.place);
+        if self.place < SLOTS_MAX {
+            let map = &self.slots.map;
+            let phase = match self.phase {
+                Phase::Main => MAIN,
+                Phase::Step(step) => u64::from(step),
+            };
+            map.set(at + S_BORN_FOR, 0);
+            map.set(at + S_START_TIME, own_start_time());
+            map.set(at + S_PROCESS, (phase << 32) | u64::from(nix::unistd::getpid().as_raw() as u32));
+            map.set(at + S_BORN_FOR, self.generation.0);
+        }
+        nix::unistd::getppid().as_raw() == self.parent
+    }
+}
+
+const fn slot(place: u32) -> usize {
+    SLOT * (place as usize + 1)
+}
+
+const fn phase(code: u64) -> Phase {
+    if code == MAIN { Phase::Main } else { Phase::Step(code as u32) }
+}
+
+const STATES: [State; 11] = [
+    State::Inactive,
+    State::Waiting,
+    State::Preparing,
+    State::Starting,
+    State::Ready,
+    State::Unhealthy,
+    State::Stopping,
+    State::Backoff,
+    State::Finished,
+    State::Failed,
+    State::Skipped,
+];
+
+fn code(state: State) -> u8 {
+    STATES.iter().position(|known| *known == state).unwrap_or(0) as u8
+}
+
+fn state(code: u8) -> State {
+    STATES.get(usize::from(code)).copied().unwrap_or(State::Inactive)
+}
+
+fn exit_code(status: Option<ExitStatus>) -> u64 {
+    match status {
+        None => 0,
+        Some(ExitStatus::Code(code)) => (1 << 32) | u64::from(code as u32),
+        Some(ExitStatus::Signal { signal, core, oom }) => {
+            (2 << 32) | (u64::from(core) << 40) | (u64::from(oom) << 41) | u64::from(signal as u32)
+        }
+        Some(ExitStatus::Unknown) => 3 << 32,
+    }
+}
+
+const fn exit(code: u64) -> Option<ExitStatus> {
+    match (code >> 32) & 0xff {
+        1 => Some(ExitStatus::Code(code as u32 as i32)),
+        2 => Some(ExitStatus::Signal {
+            signal: code as u32 as i32,
+            core: code & (1 << 40) != 0,
+            oom: code & (1 << 41) != 0,
+        }),
+        3 => Some(ExitStatus::Unknown),
+        _ => None,
+    }
+}
+
+/// This boot and this pid namespace.
+fn here() -> ([u64; 2], u64) {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let half = |range: std::ops::Range<usize>| {
+        digits.get(range).and_then(|part| u64::from_str_radix(part, 16).ok()).unwrap_or(0)
+    };
+    let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
+    ([half(0..16), half(16..32)], namespace)
+}
+
+/// When a process was started, in the kernel's ticks; `None` when it is gone.
+pub fn start_time(pid: i32) -> Option<u64> {
+    start_in(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The same of this process, without an allocation.
+fn own_start_time() -> u64 {
+    let mut bytes = [0; 1024];
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    let Ok(file) = nix::fcntl::open(c"/proc/self/stat", flags, Mode::empty()) else { return 0 };
+    let count = nix::unistd::read(&file, &mut bytes).unwrap_or(0);
+    start_in(bytes.get(..count).unwrap_or_default()).unwrap_or(0)
+}
+
+/// Field 22 of a stat line; the name before may hold anything, parentheses too.
+fn start_in(stat: &[u8]) -> Option<u64> {
+    let close = stat.iter().rposition(|&byte| byte == b')')?;
+    let field = stat.get(close + 2..)?.split(|&byte| byte == b' ').nth(19)?;
+    field.iter().try_fold(0u64, |number, &digit| {
+        digit.is_ascii_digit().then(|| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+    })
+}
+
+/// Whether the process that was started then still is (a zombie is, until it is reaped), and whether it is a child of
+/// this one.
+pub fn still_there(pid: i32, start: u64) -> Option<bool> {
+    if start_time(pid)? != start {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after) = text.rsplit_once(')')?;
+    let mut fields = after.split_ascii_whitespace();
+    let (state, parent) = (fields.next()?, fields.next()?);
+    let child = parent.parse() == Ok(std::process::id());
+    // Another's zombie has ended, whatever its parent makes of it.
+    (child || !matches!(state, "Z" | "X" | "x")).then_some(child)
+}
+
+/// Has this child be killed with the runner.
+pub fn die_with_parent() {
+    sys::die_with_parent();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(state: State, generation: u64) -> Memory {
+        Memory {
+            desired_up: true,
+            state,
+            process: None,
+            generation: Generation(generation),
+            starts: 7,
+            restarts: 3,
+            settled: true,
+            ended: false,
+            ready_at: Time(Duration::from_millis(1500)),
+            until: Time(Duration::from_secs(9)),
+            last_exit: Some(ExitStatus::Signal { signal: 9, core: false, oom: true }),
+            cause: "killed by SIGKILL (out of memory)".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_there_for_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let (slots, before) = Slots::open(&path).unwrap();
+        assert!(before.is_none());
+        slots.begin("mark", Duration::from_secs(5));
+        slots.remember(3, "engine@0", &memory(State::Backoff, 12));
+        drop(slots);
+        let (slots, before) = Slots::open(&path).unwrap();
+        let before = before.unwrap();
+        assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
+        assert_eq!(before.units.len(), 1);
+        let left = &before.units[0];
+        assert_eq!((left.place, left.name.as_str()), (3, "engine@0"));
+        assert_eq!(left.memory, memory(State::Backoff, 12));
+        slots.forget_all();
+        assert!(Slots::open(&path).unwrap().1.is_none());
+    }
+
+    #[test]
+    fn a_process_counts_for_the_start_it_was_born_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let (slots, _) = Slots::open(&path).unwrap();
+        let slots = Rc::new(slots);
+        slots.begin("mark", Duration::ZERO);
+        let birth = |generation, phase, parent| Birth {
+            slots: Rc::clone(&slots),
+            place: 0,
+            generation: Generation(generation),
+            phase,
+            parent,
+            dies_with_parent: false,
+        };
+        let parent = nix::unistd::getppid().as_raw();
+        slots.remember(0, "web", &memory(State::Starting, 4));
+        assert!(birth(4, Phase::Main, parent).record());
+        let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
+        let own = std::process::id() as i32;
+        assert_eq!(left.memory.process, Some((Phase::Main, own)));
+        assert_eq!(Some(left.start_time), start_time(own));
+        assert_eq!(still_there(own, left.start_time), Some(false));
+        assert_eq!(still_there(own, left.start_time + 1), None);
+        // A start later, it is nobody's process; and a child whose runner has gone does not go on.
+        slots.remember(0, "web", &memory(State::Preparing, 5));
+        assert_eq!(Slots::open(&path).unwrap().1.unwrap().units[0].memory.process, None);
+        assert!(!birth(5, Phase::Step(2), parent + 1).record());
+        let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
+        assert_eq!(left.memory.process, Some((Phase::Step(2), own)));
+    }
+
+    #[test]
+    fn another_boot_or_layout_is_nothing_to_go_on_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        for place in [H_MAGIC, H_BOOT, H_NAMESPACE] {
+            let (slots, _) = Slots::open(&path).unwrap();
+            slots.begin("mark", Duration::ZERO);
+            assert!(Slots::open(&path).unwrap().1.is_some());
+            slots.map.set(place, 1);
+            assert!(Slots::open(&path).unwrap().1.is_none());
+        }
+        std::fs::write(&path, "short").unwrap();
+        assert!(Slots::open(&path).unwrap().1.is_none());
+    }
+
+    #[test]
+    fn stat_lines() {
+        let line = b"12 (a) b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
+        assert_eq!(start_in(line), Some(98765));
+        assert_eq!(start_in(b"12 (a"), None);
+    }
+}

@@ -1,0 +1,266 @@
+//! Going on where an earlier runner has left off: its units are recognised, watched and listened to again.
+//!
+//! A process that is no child of this runner is watched by a pidfd (by a look every second, where there are none). One
+//! that is a child, because this runner is the earlier one's process with another program, is reaped as ever.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{World, uses_notify};
+use crate::linux::poller::{Interest, Token};
+use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
+use crate::linux::unit::Current;
+use crate::linux::{cgroup, clock, sys};
+use crate::plan::policy::UnitId;
+use crate::supervisor::snapshot::State;
+use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
+
+/// Where there are no pidfds, so often it is looked whether an adopted process still is.
+const LOOK: Duration = Duration::from_secs(1);
+/// Where somebody waits for the end of processes that are no descendants, so often it is looked for.
+const LOOK_FOR_END: Duration = Duration::from_millis(100);
+/// Between TERM and KILL for what is of no unit any more.
+const EVICTION: Duration = Duration::from_secs(10);
+
+/// A process that an earlier runner has started and that is no child of this one.
+#[derive(Debug)]
+pub struct Adopted {
+    pid: i32,
+    start: u64,
+    pidfd: Option<OwnedFd>,
+}
+
+impl Adopted {
+    /// Whether the number still is the process's own.
+    pub fn is_there(&self) -> bool {
+        still_there(self.pid, self.start).is_some()
+    }
+}
+
+/// A process of a unit that is not in the configuration any more.
+pub struct Evicted {
+    pid: i32,
+    start: u64,
+    kill_at: Time,
+}
+
+/// Whether a unit in this state has a process, or left-overs of one. (The slot goes on naming the last one.)
+const fn has_process(state: State) -> bool {
+    match state {
+        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
+        State::Inactive
+        | State::Waiting
+        | State::Backoff
+        | State::Finished
+        | State::Failed
+        | State::Skipped => false,
+    }
+}
+
+impl World {
+    /// Takes over what an earlier runner has left, and tells the machine.
+    pub(super) fn adopt(&mut self, before: &Before) {
+        let mut memories: Vec<Option<Memory>> = Vec::new();
+        let mut ended = Vec::new();
+        let mut adopted = 0;
+        for number in 0..self.units.len() {
+            let id = UnitId(number as u32);
+            let left = before.units.iter().find(|left| left.name == self.name(id)).cloned();
+            let Some(Left { mut memory, start_time, place, .. }) = left else {
+                memories.push(None);
+                continue;
+            };
+            if !has_process(memory.state) {
+                memory.process = None;
+            }
+            if let Some((phase, pid)) = memory.process {
+                match still_there(pid, start_time) {
+                    Some(_) if !self.options.keep_units => {
+                        // Whoever is to die with its runner has not, if it changed its user: it is ended now.
+                        let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
+                        ended.push((id, memory.generation, phase));
+                    }
+                    Some(child) => {
+                        adopted += 1;
+                        self.take_in(id, &memory, (phase, pid), (!child).then_some(start_time));
+                    }
+                    None => {
+                        // What it wrote last is gone with it.
+                        if let Some(unit) = self.units.get_mut(number) {
+                            unit.log.mark_seam(clock::wall(), &mut self.console);
+                        }
+                        ended.push((id, memory.generation, phase));
+                    }
+                }
+            }
+            self.find_cgroup(id, memory.process.map(|(_, pid)| pid));
+            if let Some(unit) = self.units.get_mut(number) {
+                unit.generation = memory.generation;
+                unit.asked = memory.state == State::Stopping;
+            }
+            debug_assert_eq!(self.units.get(number).map(|unit| unit.place), Some(place));
+            memory.cause.truncate(memory.cause.len().min(200));
+            memories.push(Some(memory));
+        }
+        for left in &before.units {
+            if self.plan.policy.find(&left.name).is_none() {
+                self.evict(left);
+            }
+        }
+        if adopted > 0 {
+            tracing::info!("{adopted} running units of an earlier runner are kept");
+        }
+        self.inbox.clear();
+        self.inbox.push_back(Event::PlanResumed(self.plan.policy.clone(), memories));
+        for (unit, generation, phase) in ended {
+            self.inbox.push_back(Event::Exited { unit, generation, phase, status: ExitStatus::Unknown });
+        }
+        self.look_at_trees = true;
+    }
+
+    /// The cgroup an earlier runner has made for a unit, by its path, if its process `main` (or what that has left
+    /// behind) is in it. Where it is not, because that runner lived in another one, evidence has to do.
+    fn find_cgroup(&mut self, id: UnitId, main: Option<i32>) {
+        let Some(path) = self.cgroups.path(self.name(id)) else { return };
+        let processes = cgroup::processes(&path);
+        let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
+        if processes.is_empty()
+            || (unit.current.is_some() && main.is_some_and(|pid| !processes.contains(&pid)))
+        {
+            return;
+        }
+        // What is left of one that has ended is no descendant either.
+        unit.foreign |= unit.current.is_none();
+        unit.facts.oom_kills = cgroup::oom_kills(&path);
+        unit.facts.cgroup = Some(path);
+    }
+
+    /// One running process. `stranger`: its start time, if it is no child of this runner.
+    fn take_in(&mut self, id: UnitId, memory: &Memory, (phase, pid): (Phase, i32), stranger: Option<u64>) {
+        let number = id.0 as usize;
+        let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(uses_notify);
+        let Some(unit) = self.units.get_mut(number) else { return };
+        unit.generation = memory.generation;
+        unit.current = Some(Current {
+            pid,
+            generation: memory.generation,
+            phase,
+            launch: None,
+            failure: None,
+            deadline: None,
+        });
+        unit.groups.push(pid);
+        if let Some(start) = stranger {
+            unit.foreign = true;
+            let pidfd = sys::pidfd_open(pid).ok();
+            let watched = pidfd
+                .as_ref()
+                .is_some_and(|fd| self.poller.add(fd, Token::Adopted(id.0), Interest::Read).is_ok());
+            unit.adopted = Some(Adopted { pid, start, pidfd: pidfd.filter(|_| watched) });
+        }
+        let trouble = unit.log.go_on(stranger.is_some(), clock::wall(), &mut self.console, &self.poller);
+        if let Some(trouble) = trouble {
+            tracing::warn!("{}: {trouble}", self.name(id));
+        }
+        if notify && let Err(failure) = self.notify_address(id) {
+            tracing::warn!("{}: {}", self.name(id), failure.message);
+        }
+    }
+
+    /// A process of a unit that the configuration does not name any more.
+    fn evict(&mut self, left: &Left) {
+        let Some((_, pid)) = left.memory.process else { return };
+        if still_there(pid, left.start_time).is_none() {
+            return;
+        }
+        tracing::warn!(
+            "`{}` of an earlier runner is not in the configuration any more: it is stopped",
+            left.name
+        );
+        for signal in [libc::SIGTERM, libc::SIGCONT] {
+            let _ = sys::kill(-pid, signal).or_else(|_| sys::kill(pid, signal));
+        }
+        let kill_at = self.now() + EVICTION;
+        self.evicted.push(Evicted { pid, start: left.start_time, kill_at });
+    }
+
+    /// The process of a pidfd has ended.
+    pub fn adopted_ended(&mut self, number: u32) {
+        let Some(unit) = self.units.get_mut(number as usize) else { return };
+        let Some(adopted) = unit.adopted.take() else { return };
+        let status = match &adopted.pidfd {
+            Some(pidfd) => {
+                self.poller.remove(pidfd);
+                sys::pidfd_exit(pidfd)
+            }
+            None => ExitStatus::Unknown,
+        };
+        self.look_at_trees = true;
+        self.ended(UnitId(number), status);
+    }
+
+    /// What is due by time: a look where there are no pidfds, KILL for those evicted.
+    pub(super) fn expire_adopted(&mut self, now: Time) {
+        for number in 0..self.units.len() {
+            let gone = self.units.get(number).and_then(|unit| unit.adopted.as_ref());
+            if gone.is_some_and(|adopted| adopted.pidfd.is_none() && !adopted.is_there()) {
+                self.adopted_ended(number as u32);
+            }
+        }
+        // Nobody tells of the end of left-overs that are no descendants.
+        self.look_at_trees |= self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
+        self.evicted.retain(|evicted| {
+            if evicted.kill_at > now {
+                return true;
+            }
+            if still_there(evicted.pid, evicted.start).is_some() {
+                let _ =
+                    sys::kill(-evicted.pid, libc::SIGKILL).or_else(|_| sys::kill(evicted.pid, libc::SIGKILL));
+            }
+            false
+        });
+    }
+
+    /// When that is.
+    pub(super) fn adopted_deadline(&self) -> Option<Time> {
+        let blind = self.units.iter().filter_map(|unit| unit.adopted.as_ref());
+        let look = blind.into_iter().any(|adopted| adopted.pidfd.is_none()).then(|| self.now() + LOOK);
+        let awaited = self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
+        let soon = awaited.then(|| self.now() + LOOK_FOR_END);
+        self.evicted.iter().map(|evicted| evicted.kill_at).chain(look).chain(soon).min()
+    }
+
+    /// What a new child writes of itself before anything else.
+    pub(super) fn birth(&self, id: UnitId, generation: Generation, phase: Phase) -> Option<Birth> {
+        let place = self.units.get(id.0 as usize)?.place;
+        let slots = Rc::clone(self.slots.as_ref()?);
+        let parent = std::process::id() as i32;
+        let dies_with_parent = !self.options.keep_units;
+        (place < SLOTS_MAX).then_some(Birth { slots, place, generation, phase, parent, dies_with_parent })
+    }
+
+    /// Writes down what the next runner is to know of a unit.
+    pub(super) fn remember(&self, id: UnitId) {
+        let (Some(slots), Some(unit)) = (&self.slots, self.units.get(id.0 as usize)) else { return };
+        if let Some(memory) = self.supervisor.memory(id) {
+            slots.remember(unit.place, self.name(id), &memory);
+        }
+    }
+
+    /// The same of all.
+    pub(super) fn remember_all(&self) {
+        for number in 0..self.units.len() {
+            self.remember(UnitId(number as u32));
+        }
+    }
+
+    /// A slot that no unit has.
+    pub(super) fn free_place(&self) -> u32 {
+        let mut place = 0;
+        while self.units.iter().any(|unit| unit.place == place) {
+            place += 1;
+        }
+        place
+    }
+}

@@ -1,0 +1,175 @@
+//! What a runner that was killed, or has replaced itself, leaves to the next one: numbers of each unit, enough to go on.
+//!
+//! Taken by [`Supervisor::memory`] after every change, given back by [`Event::PlanResumed`](super::Event::PlanResumed).
+//! Whatever cannot be told from a memory is decided as for a crash: what ran and is gone has ended in a way nobody saw.
+
+use super::cause::Cause;
+use super::event::{ExitStatus, Generation, Phase};
+use super::restart::History;
+use super::snapshot::State;
+use super::table::Input;
+use super::turn::Turn;
+use super::unit::{
+    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Up, Waiting, ready_interval, watch,
+};
+use super::{Supervisor, Time};
+use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId};
+
+/// One unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    /// What was wanted of it.
+    pub desired_up: bool,
+    /// Where it was.
+    pub state: State,
+    /// The process that belongs to it, if there is one: it runs, or its end is told next.
+    pub process: Option<(Phase, i32)>,
+    /// The start under way or the last one.
+    pub generation: Generation,
+    /// Starts in all.
+    pub starts: u64,
+    /// Automatic restarts that count.
+    pub restarts: u32,
+    /// Its first start had come to an end.
+    pub settled: bool,
+    /// One of its starts had come to an end that was no readiness.
+    pub ended: bool,
+    /// Since when it was ready, if it was.
+    pub ready_at: Time,
+    /// Until when it was to wait, if it was in back-off.
+    pub until: Time,
+    /// How its last main process ended.
+    pub last_exit: Option<ExitStatus>,
+    /// What had brought it there, in words.
+    pub cause: String,
+}
+
+impl Supervisor {
+    /// What the next runner is to know of a unit.
+    pub fn memory(&self, id: UnitId) -> Option<Memory> {
+        let unit = self.units.get(id.0 as usize)?;
+        let (ready_at, until) = match unit.life() {
+            Life::Ready(up) | Life::Unhealthy(up) => (up.ready_at, Time::default()),
+            Life::Backoff { until } => (Time::default(), *until),
+            _ => (Time::default(), Time::default()),
+        };
+        let process = match unit.process() {
+            Some((phase, Process::Running(pid))) => Some((phase, pid)),
+            Some((_, Process::Spawning)) | None => None,
+        };
+        Some(Memory {
+            desired_up: unit.desired == Desired::Up,
+            state: unit.state(),
+            process,
+            generation: unit.generation,
+            starts: unit.starts,
+            restarts: unit.history.restarts(),
+            settled: unit.settled,
+            ended: unit.ended,
+            ready_at,
+            until,
+            last_exit: unit.last_exit,
+            cause: unit.cause().to_string(),
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// The first plan of a runner that goes on where another has left off.
+    pub(super) fn resume(&mut self, plan: PlanPolicy, memories: Vec<Option<Memory>>) {
+        if self.machine.loaded {
+            return;
+        }
+        self.load(plan);
+        let highest = memories.iter().flatten().map(|memory| memory.generation.0).max();
+        self.machine.generations = highest.unwrap_or(0);
+        for (unit, memory) in self.machine.ids().zip(memories) {
+            if let Some(memory) = memory.filter(|_| !matches!(self.policy(unit).kind, Kind::Group { .. })) {
+                self.recall(unit, &memory);
+            }
+        }
+    }
+
+    fn recall(&mut self, unit: UnitId, memory: &Memory) {
+        let skipped = self.policy(unit).skipped.is_some();
+        let this = self.unit_mut(unit);
+        this.desired = if memory.desired_up && !skipped { Desired::Up } else { Desired::Down };
+        this.generation = memory.generation;
+        this.starts = memory.starts;
+        this.history = History::of(memory.restarts);
+        this.settled = memory.settled;
+        this.ended = memory.ended;
+        this.last_exit = memory.last_exit;
+        this.trace = memory.process.is_some();
+        self.machine.queue.forget(unit);
+        let cause = Cause::Remembered(memory.cause.clone());
+        match (self.recalled_life(unit, memory), self.unit(unit).desired) {
+            (Some(life), desired) => {
+                let stopping = matches!(life, Life::Stopping(_));
+                self.enter(unit, life, cause);
+                if stopping && memory.process.is_none() {
+                    self.await_empty(unit);
+                    self.send_rung(unit, 0);
+                } else if desired == Desired::Down {
+                    self.message(unit, Input::Stop(Cause::StopRequested));
+                }
+            }
+            (None, Desired::Up) => self.message(unit, Input::Start(Cause::Planned)),
+            (None, Desired::Down) if skipped => {}
+            (None, Desired::Down) => self.enter(unit, Life::Inactive, cause),
+        }
+    }
+
+    /// The state a unit goes on in; `None`: from the beginning.
+    fn recalled_life(&self, unit: UnitId, memory: &Memory) -> Option<Life> {
+        let policy = self.policy(unit);
+        if matches!(policy.kind, Kind::External { .. }) {
+            return None;
+        }
+        let wanted = self.unit(unit).desired == Desired::Up;
+        let cause = Cause::Remembered(memory.cause.clone());
+        let then = if wanted { Then::Again(cause) } else { Then::Stay(cause) };
+        let stopping = |process: Option<i32>, phase| {
+            let process = process.map(Process::Running);
+            Life::Stopping(Stopping {
+                process,
+                phase,
+                stage: Stage::Held,
+                then: then.clone(),
+                round: self.machine.turns,
+            })
+        };
+        match (memory.state, memory.process) {
+            (State::Ready | State::Unhealthy, Some((Phase::Main, pid))) => Some(Life::Ready(Up {
+                pid: Some(pid),
+                ready_at: memory.ready_at,
+                poll: watch(policy).map_or(Poll::Off, |_| Poll::At(self.now)),
+                failures: 0,
+                successes: 0,
+                degraded: None,
+                complaint: None,
+            })),
+            (State::Preparing | State::Starting, Some((Phase::Main, pid))) => {
+                Some(Life::Starting(Starting {
+                    process: Some(Process::Running(pid)),
+                    ready_by: policy.ready.timeout.map(|timeout| self.now + timeout),
+                    settled_at: Some(self.now + policy.ready.settle),
+                    passed: policy.ready.by == ReadyBy::Spawn && !matches!(policy.kind, Kind::Task { .. }),
+                    degraded: None,
+                    poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(self.now)),
+                    last: None,
+                }))
+            }
+            // A bootstrap step is begun anew, with everything before it.
+            (_, Some((phase, pid))) => Some(stopping(Some(pid), phase)),
+            (State::Stopping, None) if policy.stop.scope != Scope::Main => Some(stopping(None, Phase::Main)),
+            (State::Backoff, None) if wanted => Some(Life::Backoff { until: memory.until }),
+            (State::Finished, None) if wanted => Some(Life::Finished),
+            (State::Failed, None) if wanted => Some(Life::Failed),
+            (State::Waiting, None) if wanted => {
+                Some(Life::Waiting(Waiting::ForOthers { since: self.now, give_up_at: None }))
+            }
+            _ => None,
+        }
+    }
+}

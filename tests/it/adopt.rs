@@ -1,0 +1,303 @@
+//! The runner is killed and started again: its units are none the wiser.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::env::TestEnv;
+use crate::puppet;
+use crate::runner::{lives, until};
+
+/// A unit that runs this shell script; more TOML may follow.
+fn shell(env: &TestEnv, name: &str, script: &str, more: &str) {
+    let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
+    env.write(&format!("units/{name}.toml"), &text);
+}
+
+/// A field of a unit, from `status`.
+fn field(env: &TestEnv, unit: &str, field: &str) -> serde_json::Value {
+    until("an answer", || {
+        let answer = env.node(&["--output", "json", "status", unit]);
+        let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
+        Some(status["units"][0][field].clone())
+    })
+}
+
+#[test]
+fn what_runs_is_kept_watched_and_heard() {
+    let env = TestEnv::new();
+    let script = "trap 'echo bye; exit 0' TERM; echo up; n=0; \
+                  while :; do n=$((n+1)); echo line $n; sleep 0.05; done";
+    shell(&env, "web", script, "[ready]\nlog = \"up\"\n[restart]\ndelays = [\"10ms\"]\n");
+    shell(&env, "down", "exec sleep 300", "");
+    shell(&env, "crash", "exit 3", "[restart]\ndelays = [\"10ms\", \"60s\"]\njitter = 0\n");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1).wait_state("down ready", 1).wait_state("crash backoff", 2);
+    runner.ask(&["stop", "down"]).code(0);
+    let pid = runner.pid_of("web");
+    runner.kill_9();
+    assert!(lives(pid));
+    let mut runner = env.run();
+    runner.wait_said("1 running units of an earlier runner are kept");
+    // The same process, the same wish, the same counters; nothing was started.
+    assert_eq!(field(&env, "web", "pid"), pid);
+    assert_eq!(field(&env, "web", "state"), "ready");
+    assert_eq!(field(&env, "web", "starts"), 1);
+    assert_eq!(field(&env, "down", "state"), "inactive");
+    assert_eq!(
+        (field(&env, "crash", "state"), field(&env, "crash", "restarts")),
+        ("backoff".into(), 2.into())
+    );
+    // Its lines go on behind the seam.
+    until("more lines", || (runner.lines("web").len() > 3).then_some(()));
+    assert!(
+        runner.lines("web")[0].starts_with("[tenon: the runner was started again"),
+        "{:?}",
+        runner.lines("web")
+    );
+    assert!(runner.lines("web")[1].starts_with("line "));
+    // Its end is seen, and how it was (where the kernel tells).
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
+    assert_ne!(field(&env, "web", "pid"), pid);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn an_adopted_unit_is_stopped_with_all_it_has() {
+    let env = TestEnv::new();
+    let script = format!(
+        "setsid sh -c 'trap \"\" TERM; echo $$ > {0}; exec sleep 300' </dev/null >/dev/null 2>&1 & \
+         while [ ! -s {0} ]; do sleep 0.01; done; echo up; wait",
+        env.path("left").display()
+    );
+    shell(&env, "web", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"300ms\"\n");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let main = runner.pid_of("web");
+    let left: i32 = fs::read_to_string(env.path("left")).unwrap().trim().parse().unwrap();
+    runner.kill_9();
+    let mut runner = env.run();
+    until("the runner", || (field(&env, "web", "pid") == main).then_some(()));
+    runner.ask(&["stop", "web"]).code(0);
+    assert!(!lives(main) && !lives(left));
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_stop_that_was_under_way_goes_on() {
+    let env = TestEnv::new();
+    shell(
+        &env,
+        "deaf",
+        "trap '' TERM; echo up; while :; do sleep 0.1; done",
+        "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n",
+    );
+    shell(&env, "other", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("deaf ready", 1);
+    let pid = runner.pid_of("deaf");
+    let mut asked = env.command(&["--dir", "node", "stop", "deaf"]).spawn().unwrap();
+    runner.wait_state("deaf stopping", 1);
+    runner.kill_9();
+    asked.wait().unwrap();
+    let mut runner = env.run();
+    runner.wait_state("deaf inactive", 1);
+    assert!(!lives(pid));
+    assert_eq!(field(&env, "deaf", "desired_up"), false);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn readiness_that_is_still_to_come_is_heard() {
+    let env = TestEnv::new();
+    let text = format!(
+        "command = {}\nenv = {{ PUPPET = \"sleep 2; notify READY=1; sleep 300\" }}\n[ready]\nnotify = true\n",
+        puppet::command()
+    );
+    env.write("units/late.toml", &text);
+    let mut runner = env.run();
+    runner.wait_state("late starting", 1);
+    let pid = runner.pid_of("late");
+    runner.kill_9();
+    let mut runner = env.run();
+    runner.wait_state("late ready", 1);
+    assert_eq!(field(&env, "late", "pid"), pid);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn on_runner_death_kill() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "on_runner_death = \"kill\"\n");
+    shell(&env, "web", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let pid = runner.pid_of("web");
+    runner.kill_9();
+    until("it to go too", || (!lives(pid)).then_some(()));
+    let mut runner = env.run();
+    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_runner_that_left_leaves_nothing_to_go_on_from() {
+    let env = TestEnv::new();
+    shell(&env, "web", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    runner.ask(&["restart", "web"]).code(0);
+    assert_eq!(runner.stop(), 0);
+    let mut runner = env.run();
+    until("a first start", || (field(&env, "web", "starts") == 1).then_some(()));
+    assert_eq!(runner.stop(), 0);
+}
+
+/// Lines of a log file as numbers; `None` for a seam.
+fn numbers(env: &TestEnv, unit: &str) -> Vec<Option<u64>> {
+    let mut files: Vec<_> =
+        fs::read_dir(env.path("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        // The index of times beside it holds no lines.
+        name.starts_with(&format!("{unit}.log")) && !name.ends_with(".idx")
+    });
+    assert_eq!(files.len(), 1, "{files:?}");
+    let text = fs::read_to_string(&files[0]).unwrap();
+    text.lines().map(|line| line.parse().ok()).collect()
+}
+
+#[test]
+fn twenty_kills_while_twenty_units_crash() {
+    let env = TestEnv::new();
+    for number in 0..20 {
+        let place = env.path(&format!("u{number}"));
+        // Whoever finds the lock taken is the second instance.
+        let script = format!(
+            "exec 9>{0}.lock; flock -n 9 || {{ echo TWICE >> {0}.fault; exit 1; }}; \
+             n=$(cat {0}.count 2>/dev/null || echo 0); m=0; \
+             while [ $m -lt 25 ]; do n=$((n+1)); m=$((m+1)); echo $n; echo $n > {0}.count; sleep 0.0{1} 9>&-; done; exit 3",
+            place.display(),
+            2 + number % 7
+        );
+        shell(
+            &env,
+            &format!("u{number}"),
+            &script,
+            "[restart]\ndelays = [\"20ms\"]\n[log]\nto = [\"file\"]\n",
+        );
+    }
+    let mut runner = env.run();
+    runner.wait_state("u19 ready", 1);
+    for unit in ["u3", "u4"] {
+        runner.ask(&["stop", unit]).code(0);
+    }
+    // The most that a runner had that has adopted nobody, while its units crash and start.
+    let first = (0..10).map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        runner.descriptors()
+    });
+    let first = first.max().unwrap();
+    let kills = 20;
+    let mut wait = 7_u64;
+    for _ in 0..kills {
+        wait = wait.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(Duration::from_millis(20 + (wait >> 33) % 300));
+        runner.kill_9();
+        runner = env.run();
+    }
+    for unit in ["u3", "u4"] {
+        assert_eq!(field(&env, unit, "desired_up"), false, "{unit}");
+        assert_eq!(field(&env, unit, "state"), "inactive", "{unit}");
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    // The last of the twenty-one runners holds one descriptor more for each process it has adopted, until that ends.
+    // They all crash within seconds; then it holds no more than the first one did. (Whoever is killed leaves no
+    // descriptor to its successor, so this is all that can be asserted of them.)
+    until("the descriptors of adopted processes to be closed", || {
+        (runner.descriptors() <= first).then_some(())
+    });
+    assert_eq!(runner.stop(), 0);
+    for number in 0..20 {
+        let unit = format!("u{number}");
+        assert!(!env.path(&format!("{unit}.fault")).exists(), "{unit} ran twice\n{}", runner.said());
+        let lines = numbers(&env, &unit);
+        let (mut last, mut seam, mut gaps) = (0, false, 0);
+        for line in lines {
+            match line {
+                None => seam = true,
+                Some(number) => {
+                    if number != last + 1 {
+                        assert!(seam, "{unit}: {last} then {number} without a mark");
+                        gaps += 1;
+                    }
+                    (last, seam) = (number, false);
+                }
+            }
+        }
+        assert!(gaps <= kills, "{unit}: {gaps}");
+    }
+}
+
+#[test]
+fn the_runner_becomes_another_binary() {
+    let env = TestEnv::new();
+    let script = "trap 'echo bye; exit 0' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done";
+    shell(&env, "web", script, "[restart]\ndelays = [\"10ms\"]\n[log]\nto = [\"file\"]\n");
+    shell(&env, "down", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1).wait_state("down ready", 1);
+    runner.ask(&["stop", "down"]).code(0);
+    let (own, pid) = (runner.pid(), runner.pid_of("web"));
+    let copy = env.path("tenon-next");
+    fs::copy(env!("CARGO_BIN_EXE_tenon"), &copy).unwrap();
+    env.node(&["reexec", "--binary", &copy.display().to_string()]).code(0);
+    env.node(&["reexec"]).code(0);
+    assert_eq!(fs::read_link(format!("/proc/{own}/exe")).unwrap(), copy);
+    assert_eq!(field(&env, "web", "pid"), pid);
+    assert_eq!((field(&env, "web", "starts"), field(&env, "down", "desired_up")), (1.into(), false.into()));
+    // Its child is still its child: the end is seen as it was.
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
+    assert_eq!(field(&env, "web", "last_exit"), "killed by SIGKILL, not by tenon");
+    until("its first line", || {
+        (numbers(&env, "web").iter().filter(|line| **line == Some(1)).count() == 2).then_some(())
+    });
+    assert_eq!(runner.stop(), 0);
+    // Not one line is missing, and no seam is marked.
+    let lines = numbers(&env, "web");
+    let first: Vec<u64> = lines
+        .iter()
+        .map_while(|line| *line)
+        .scan(0, |last, line| {
+            (line == *last + 1).then(|| {
+                *last = line;
+                line
+            })
+        })
+        .collect();
+    let second = lines.get(first.len()).copied().flatten();
+    assert!(first.len() > 20 && second == Some(1), "{} {second:?}", first.len());
+}
+
+#[test]
+fn what_could_not_go_on_does_not_get_the_chance() {
+    let env = TestEnv::new();
+    shell(&env, "web", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let pid = runner.pid_of("web");
+    let refused = env.node(&["reexec", "--binary", "/bin/false"]);
+    assert!(refused.code(1).stderr.contains("`/bin/false` could not go on (exited with 1)"), "{refused:#?}");
+    let refused = env.node(&["reexec", "--binary", "/no/such"]);
+    assert!(refused.code(1).stderr.contains("/no/such"), "{refused:#?}");
+    // A configuration that is wrong by now would end the new one at once.
+    env.write("units/web.toml", "comand = \"sleep 300\"\n");
+    let refused = env.node(&["reexec"]);
+    assert!(refused.code(1).stderr.contains("units/web.toml:1:1"), "{refused:#?}");
+    assert_eq!(field(&env, "web", "pid"), pid);
+    assert_eq!(runner.stop(), 0);
+}

@@ -1,0 +1,185 @@
+//! Reload: the files change while units run.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use crate::env::TestEnv;
+use crate::runner::until;
+
+const SLEEP: &str = "command = [\"sleep\", \"300\"]\n";
+
+/// Units that sleep, with more TOML for each.
+fn node(env: &TestEnv, units: &[(&str, &str)]) {
+    for (name, more) in units {
+        env.write(&format!("units/{name}.toml"), &format!("{SLEEP}{more}"));
+    }
+}
+
+#[test]
+fn units_come_and_go_and_the_rest_is_left_alone() {
+    let env = TestEnv::new();
+    node(&env, &[("a", ""), ("b", "")]);
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("b ready", 1);
+    let a = runner.pid_of("a");
+    fs::remove_file(env.path("node/units/b.toml")).unwrap();
+    node(&env, &[("c", "")]);
+    let dry = env.node(&["reload", "--dry-run"]);
+    assert_eq!((dry.code, dry.stdout.as_str()), (0, "c added (live)\nb removed (live)\n"), "{dry:#?}");
+    let reload = env.node(&["reload"]);
+    reload.code(0);
+    assert_eq!(reload.stdout, "c added (live, applied)\nb removed (live, applied)\n");
+    runner.wait_state("c ready", 1).wait_state("b skipped", 1);
+    assert_eq!(runner.pid_of("a"), a);
+    let status = env.node(&["status"]).stdout;
+    assert!(status.contains("c ") && !status.contains("b "), "{status}");
+    assert_eq!(env.node(&["reload"]).stdout, "nothing changes\n");
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_is_said() {
+    let env = TestEnv::new();
+    node(&env, &[("a", "")]);
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    node(&env, &[("b", "")]);
+    env.write("units/a.toml", "command = [\"sleep\", \"300\"]\nrestrat = \"never\"\n");
+    let reload = env.node(&["reload"]);
+    reload.code(78);
+    assert!(reload.stderr.contains("units/a.toml:2:1"), "{}", reload.stderr);
+    assert!(reload.stderr.contains("the running configuration is kept"), "{}", reload.stderr);
+    runner.signal(Signal::SIGHUP).wait_said("the running configuration is kept");
+    assert!(!runner.said().contains("b: "), "{}", runner.said());
+    assert_eq!(env.node(&["stop", "a"]).code, 0);
+    runner.ended();
+}
+
+#[test]
+fn what_needs_a_restart_is_pending_until_there_is_one() {
+    let env = TestEnv::new();
+    node(&env, &[("a", ""), ("b", "")]);
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("b ready", 1);
+    let pids = (runner.pid_of("a"), runner.pid_of("b"));
+    node(
+        &env,
+        &[("a", "[env]\nCOLOUR = \"blue\"\n"), ("b", "[env]\nCOLOUR = \"blue\"\n[stop]\ntimeout = \"3s\"\n")],
+    );
+    let reload = env.node(&["reload"]);
+    reload.code(0);
+    assert!(
+        reload.stdout.contains("a changed (needs restart, pending)\n  env COLOUR: "),
+        "{}",
+        reload.stdout
+    );
+    assert_eq!((runner.pid_of("a"), runner.pid_of("b")), pids);
+    let status = env.node(&["status"]).stdout;
+    assert_eq!(status.matches("pending (needs restart): env COLOUR").count(), 2, "{status}");
+    // A restart by hand takes it; a reload that allows restarts takes the rest.
+    env.node(&["restart", "a"]).code(0);
+    let environ = fs::read_to_string(format!("/proc/{}/environ", runner.pid_of("a"))).unwrap();
+    assert!(environ.contains("COLOUR=blue"));
+    assert_eq!(env.node(&["status"]).stdout.matches("pending").count(), 1);
+    env.node(&["reload", "--apply-restarts"]).code(0);
+    until("b to be restarted", || {
+        (env.node(&["status"]).stdout.matches("pending").count() == 0).then_some(())
+    });
+    runner.wait_state("b ready", 2);
+    assert_ne!(runner.pid_of("b"), pids.1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn data_is_lost_only_by_name() {
+    let env = TestEnv::new();
+    node(&env, &[("a", ""), ("store", "holds_data = true\n")]);
+    let mut runner = env.run();
+    runner.wait_state("store ready", 1);
+    let pid = runner.pid_of("store");
+    fs::remove_file(env.path("node/units/store.toml")).unwrap();
+    let reload = env.node(&["reload", "--apply-restarts"]);
+    reload.code(0);
+    assert!(reload.stdout.starts_with("store removed (destructive, pending)\n"), "{}", reload.stdout);
+    assert!(reload.stdout.contains("--allow-destructive UNIT"), "{}", reload.stdout);
+    assert_eq!(runner.pid_of("store"), pid);
+    assert!(env.node(&["status"]).stdout.contains("pending (destructive): removed"));
+    env.node(&["reload", "--allow-destructive", "store"]).code(0);
+    runner.wait_state("store skipped", 1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn scaling_down_stops_the_highest_index_first() {
+    let env = TestEnv::new();
+    env.write("units/e@.toml", SLEEP);
+    env.write("tenon.toml", "run = [\"e@*\"]\n[instances]\ne = 4\n");
+    let mut runner = env.run();
+    for index in 0..4 {
+        runner.wait_state(&format!("e@{index} ready"), 1);
+    }
+    env.write("tenon.toml", "run = [\"e@*\"]\n[instances]\ne = 1\n");
+    env.node(&["reload"]).code(0);
+    runner.wait_state("e@1 skipped", 1);
+    runner.in_order("e@3 skipped", "e@2 skipped").in_order("e@2 skipped", "e@1 skipped");
+    env.write("tenon.toml", "run = [\"e@*\"]\n[instances]\ne = 2\n");
+    env.node(&["reload"]).code(0);
+    runner.wait_state("e@1 ready", 2);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn files_are_watched_through_the_swap_of_a_link() {
+    let env = TestEnv::new();
+    // As a kubelet lays out a ConfigMap: files are links into `..data`, which is a link to a folder of one version.
+    let version = |name: &str, text: &str| {
+        let folder = env.path("node").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("tenon.toml"), text).unwrap();
+    };
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, env.path("node").join("..new")).unwrap();
+        fs::rename(env.path("node/..new"), env.path("node").join(name)).unwrap();
+    };
+    let text = |units: &str| format!("watch = true\nrun = [{units}]\n[unit.a]\n{SLEEP}[unit.b]\n{SLEEP}");
+    version("..v1", &text("\"a\""));
+    link("..v1", "..data");
+    link("..data/tenon.toml", "tenon.toml");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    version("..v2", &text("\"a\", \"b\""));
+    link("..v2", "..data");
+    runner.wait_state("b ready", 1);
+    version("..v3", &text("\"b\""));
+    link("..v3", "..data");
+    runner.wait_state("a skipped", 1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_unit_reloads_itself() {
+    let env = TestEnv::new();
+    let script = "trap 'echo heard' HUP; echo up; while :; do sleep 60 & wait $!; done";
+    let by = |reload: &str| {
+        format!(
+            "command = [\"/bin/sh\", \"-c\", '''{script}''']\n[ready]\nlog = \"up\"\n[reload]\n{reload}\n"
+        )
+    };
+    env.write("units/signal.toml", &by("signal = \"SIGHUP\""));
+    env.write("units/command.toml", &by("command = [\"/bin/sh\", \"-c\", \"kill -HUP $MAINPID\"]"));
+    env.write("units/broken.toml", &by("command = [\"/bin/sh\", \"-c\", \"echo no; exit 3\"]"));
+    env.write("units/none.toml", SLEEP);
+    let mut runner = env.run();
+    for unit in ["signal", "command", "broken", "none"] {
+        runner.wait_state(&format!("{unit} ready"), 1);
+    }
+    env.node(&["reload", "signal", "command"]).code(0);
+    for unit in ["signal", "command"] {
+        until("it to hear", || (runner.lines(unit) == ["up", "heard"]).then_some(()));
+    }
+    let broken = env.node(&["reload", "broken"]);
+    assert!(broken.code(1).stderr.contains("the reload command exited with 3: no"), "{broken:#?}");
+    assert!(env.node(&["reload", "none"]).code(1).stderr.contains("declares no `[reload]`"));
+    assert_eq!(runner.stop(), 0);
+}
