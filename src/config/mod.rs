@@ -3,7 +3,6 @@
 //! Total: always a tree and a list of diagnostics. Must not touch the filesystem, the environment or other files.
 
 pub mod command;
-pub mod decode;
 pub mod explain;
 pub mod keys;
 pub mod merge;

@@ -4,7 +4,7 @@ use super::policy::{CausePattern, Kind, OnLimit, Restart, RestartPolicy, Rung, S
 use super::probes;
 use super::read::Reader;
 use super::render::{self, Cx, Out, Rendered};
-use super::signals;
+use crate::config::signal;
 use crate::config::tree::{Item, Node};
 use crate::expr::duration;
 use crate::resolve::{Unit, UnitKind};
@@ -175,7 +175,7 @@ fn causes(reader: &Reader<'_>, key: &str) -> Option<Vec<CausePattern>> {
 fn cause(text: &str) -> Option<CausePattern> {
     match text.split_once(':') {
         Some(("exit", code)) => code.parse::<u8>().ok().map(|code| CausePattern::Exit(code.into())),
-        Some(("signal", name)) => signals::number(name).map(CausePattern::Signal),
+        Some(("signal", name)) => signal::number(name).map(CausePattern::Signal),
         None if text == "oom" => Some(CausePattern::Oom),
         None if text == "start" => Some(CausePattern::Start),
         Some(_) | None => None,
@@ -216,10 +216,10 @@ fn stop(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Stop {
 pub(super) fn stop_signal(reader: &Reader<'_>, key: &str) -> Option<i32> {
     let value = reader.get(key)?;
     let text = reader.text(key)?;
-    signals::number(&text).or_else(|| reader.refuse(key, value, &format!("`{text}` is not a signal")))
+    signal::number(&text).or_else(|| reader.refuse(key, value, &format!("`{text}` is not a signal")))
 }
 
 fn rung(text: &str) -> Option<Rung> {
     let (signal, time) = text.trim().split_once(char::is_whitespace)?;
-    Some(Rung { signal: signals::number(signal)?, timeout: duration::parse(time).ok()? })
+    Some(Rung { signal: signal::number(signal)?, timeout: duration::parse(time).ok()? })
 }

@@ -6,7 +6,7 @@ use super::exec::{
 };
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out};
-use super::signals;
+use crate::config::signal;
 use crate::config::tree::Node;
 use crate::expr::size;
 use std::cell::Cell;
@@ -131,7 +131,7 @@ pub(super) fn security(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Securi
         ambient: capabilities(&reader, "ambient_capabilities").unwrap_or_default(),
         secure_bits: (bits != 0).then_some(bits),
         dumpable: reader.flag("dumpable"),
-        parent_death_signal: reader.text("parent_death_signal").and_then(|name| signals::number(&name)),
+        parent_death_signal: reader.text("parent_death_signal").and_then(|name| signal::number(&name)),
         degrade: degrade(&reader),
     }
 }

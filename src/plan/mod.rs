@@ -25,7 +25,6 @@ mod require;
 mod scope;
 mod select;
 mod settings;
-mod signals;
 mod signatures;
 mod stop;
 #[cfg(test)]

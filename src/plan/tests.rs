@@ -643,3 +643,26 @@ fn ports_of_no_place_are_no_claim() {
     );
     assert_eq!(run.about("u").ports, Vec::new());
 }
+
+#[test]
+fn writing_every_default_out_changes_nothing() {
+    use std::fmt::Write as _;
+    let unit = |written: bool| {
+        let mut text = String::from("--- units/web.toml\ncommand = 'x'\n");
+        for section in ["ready", "health", "restart", "stop", "log"] {
+            writeln!(text, "[{section}]").unwrap();
+            if section == "ready" || section == "health" {
+                text.push_str("http = 'http://127.0.0.1:1/'\n");
+            }
+            let keys = crate::config::keys::KEYS.iter().filter(|key| written && key.section == section);
+            for (name, default) in keys.filter_map(|key| Some((key.name, key.default?))) {
+                writeln!(text, "{name} = {default}").unwrap();
+            }
+        }
+        text
+    };
+    let (written, left_out) = (run(&unit(true), &[]), run(&unit(false), &[]));
+    assert_eq!(written.said, left_out.said);
+    assert_eq!(written.plan.policy, left_out.plan.policy);
+    assert_eq!(written.plan.exec, left_out.plan.exec);
+}

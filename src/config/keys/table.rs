@@ -305,7 +305,7 @@ pub static KEYS: &[Key] = &[
     k("log", "max_size", Size, "A larger file is rotated.").d(r#""10MB""#),
     k("log", "keep", Int(0, 10000), "How many rotated files are kept.").d("5"),
     k("log", "compress", Bool, "Rotated files are compressed.").d("false"),
-    k("log", "format", Words(&["prefix", "json", "plain"]), "How lines look on the console: the unit's name and the line, a JSON object, or the line alone.").d(r#""prefix""#),
+    k("log", "format", Words(&["prefix", "json", "plain"]), "How lines look on the console: the unit's name and the line, a JSON object, or the line alone; left out = `json` under `--output json`, else `prefix`."),
     k("log", "rate", IntOr(1, 100_000_000, &["unlimited"]), "Lines a second; more are dropped and counted.").d(r#""unlimited""#),
     // ---- bootstrap steps and signatures ----
     k("bootstrap.*", "labels", Strings, "For units with one of these labels.").of(Kinds::BOTH).plain(),

@@ -2,10 +2,11 @@
 
 use super::graph::{kind_word, until_word};
 use super::{MASK, layer, mask, place, text};
+use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Kind, UnitPolicy};
-use crate::plan::{About, Plan, Traced, ports, probes, signals};
+use crate::plan::{About, Plan, Traced, ports, probes};
 use serde_json::{Value, json};
 
 /// The whole plan. Times are seconds.
@@ -102,7 +103,7 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
         "ready": exec.ready.probes.iter().map(probes::words).collect::<Vec<_>>(),
         "health": exec.health.probes.iter().map(probes::words).collect::<Vec<_>>(),
         "stop": policy.stop.ladder.iter().map(|rung| json!({
-            "signal": signals::name(rung.signal), "seconds": rung.timeout.as_secs_f64(),
+            "signal": signal::name(rung.signal), "seconds": rung.timeout.as_secs_f64(),
         })).collect::<Vec<_>>(),
         "rules_without_effect": about.rules_without_effect.iter()
             .map(|(name, reason)| json!({"rule": name, "because": mask(plan, reason)})).collect::<Vec<_>>(),

@@ -2,11 +2,12 @@
 
 use super::graph::until_word;
 use super::{UNKNOWN, mask, place_of, shell_word, shown, winner};
+use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::expr::{duration, size};
 use crate::plan::exec::{File, Preflight, UnitExec};
 use crate::plan::policy::{Kind, RestartPolicy, Stop, UnitPolicy};
-use crate::plan::{About, Need, Plan, Traced, ports, probes, signals};
+use crate::plan::{About, Need, Plan, Traced, ports, probes};
 use std::fmt::Write as _;
 
 /// The whole plan: the first line says profile and role, then every unit in start order, what is skipped, and the
@@ -376,7 +377,7 @@ fn stop(stop: &Stop) -> String {
     let rungs: Vec<String> = stop
         .ladder
         .iter()
-        .map(|rung| format!("{} {}", signals::name(rung.signal), duration::words(rung.timeout)))
+        .map(|rung| format!("{} {}", signal::name(rung.signal), duration::words(rung.timeout)))
         .collect();
     format!("{}, then KILL", rungs.join(", then "))
 }
