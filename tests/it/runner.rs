@@ -150,7 +150,9 @@ impl Runner<'_> {
         let text = fs::read_to_string(self.env.path("state/events.jsonl")).unwrap_or_default();
         let mut last = std::collections::HashMap::new();
         let mut states = Vec::new();
-        for line in text.lines() {
+        // A line that crosses a page of the file can be seen half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        for line in whole.lines() {
             let event: serde_json::Value = serde_json::from_str(line).unwrap();
             let unit = &event["unit"];
             let (name, state) = (unit["unit"].as_str().unwrap(), unit["state"].as_str().unwrap());
