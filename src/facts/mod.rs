@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use linux::BUILTIN;
+pub use linux::{BUILTIN, Shape, shape};
 pub use texts::Texts;
 
 /// One fact: its value, and where it is from.
