@@ -3,7 +3,7 @@
 use crate::cli::args::CheckArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Sees, build, once};
-use crate::diagnostic::{Level, has_errors, human, json};
+use crate::diagnostic::{Level, has_errors, human, json, summed_up};
 
 /// Runs the verb.
 pub fn run(context: &Context, args: &CheckArgs) -> Result<(), CliError> {
@@ -17,7 +17,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), CliError> {
     if context.output.is_json() {
         context.output.json(&json(&diagnostics, sources))?;
     } else {
-        context.output.say(&human(&diagnostics, sources, true));
+        context.output.say(&human(&summed_up(diagnostics), sources, true));
         if !failed {
             let files = match files {
                 1 => "1 file is right".to_owned(),

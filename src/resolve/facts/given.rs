@@ -79,8 +79,9 @@ impl KnownFacts {
         let near = nearest(name, self.names());
         let level = match (near, saved) {
             (Some(_), false) => Level::Error,
-            (Some(_), true) | (None, false) => Level::Warning,
-            (None, true) => Level::Note,
+            (Some(_), true) => Level::Warning,
+            // Facts that no file tells are what the table is for.
+            (None, _) => Level::Note,
         };
         // Somebody asks for it, and `[facts]` is where it is told; or no profile that could ask is known here.
         if near.is_none() && (self.read.contains(name) || self.declared.is_empty()) {
