@@ -130,11 +130,10 @@ fn words(declared: &Declared) -> &'static str {
 
 fn accepts(declared: &Declared, value: &Value) -> Result<(), String> {
     match (declared.is_table, declared.decl.kind, value) {
-        (true, _, Value::Map(_)) => Ok(()),
+        (true, _, Value::Map(_)) | (false, ParamKind::Enum, Value::Str(_)) => Ok(()),
         (true, ..) => Err(format!("{} is no table", values::kind(value))),
         // 25.10 would be read as 25.1.
         (false, ParamKind::Version, Value::Float(_)) => Err("a version with a point is text".to_owned()),
-        (false, ParamKind::Enum, Value::Str(_)) => Ok(()),
         (false, ..) => declared.decl.convert(value).map(|_| ()),
     }
 }
@@ -147,11 +146,10 @@ fn shaped(name: &str, node: &Node, shape: Shape, out: &mut Vec<Diagnostic>) {
     };
     match (shape, &node.item) {
         (Shape::Text, Item::Str(_))
-        | (Shape::Number, Item::Int(_))
+        | (Shape::Number | Shape::NumberOrInfinity, Item::Int(_))
         | (Shape::Truth, Item::Bool(_))
         | (Shape::List, Item::Array(_))
         | (Shape::Any, Item::Table(_)) => {}
-        (Shape::NumberOrInfinity, Item::Int(_)) => {}
         (Shape::NumberOrInfinity, Item::Str(text)) if text == "infinity" => {}
         (Shape::Table(members), Item::Table(table)) => {
             for (member, key, node) in table.iter() {
@@ -162,12 +160,10 @@ fn shaped(name: &str, node: &Node, shape: Shape, out: &mut Vec<Diagnostic>) {
                 }
                 let message = format!("the fact `{name}` has no member `{member}`");
                 let diagnostic = Diagnostic::error(Code::UnknownFact, message).at(key, "");
-                out.push(match nearest(member, members.iter().map(|(known, _)| *known)) {
+                let known: Vec<&str> = members.iter().map(|(known, _)| *known).collect();
+                out.push(match nearest(member, known.iter().copied()) {
                     Some(near) => diagnostic.with_patch(format!("did you mean `{near}`?"), key, near),
-                    None => {
-                        let known: Vec<&str> = members.iter().map(|(known, _)| *known).collect();
-                        diagnostic.with_help(format!("it has {}", known.join(", ")))
-                    }
+                    None => diagnostic.with_help(format!("it has {}", known.join(", "))),
                 });
             }
         }
