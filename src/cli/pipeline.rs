@@ -11,7 +11,7 @@ use super::args::Global;
 use super::error::{CliError, Kind};
 use super::here;
 use super::output::Output;
-use super::profiles;
+use super::trust;
 use crate::config;
 use crate::config::tree::{Layer, Node};
 use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json, without_follow_ups};
@@ -158,7 +158,7 @@ impl Context {
         let resolved = self.resolve(units, sees)?;
         let (planned, diagnostics) = build(resolved, sees);
         self.report(&diagnostics, &planned.resolved.sources)?;
-        profiles::trusted(&planned.resolved)?;
+        trust::refuse(&planned)?;
         Ok(planned)
     }
 

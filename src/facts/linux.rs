@@ -122,6 +122,7 @@ pub(super) fn builtin(machine: &dyn Machine) -> IndexMap<String, Fact> {
                 value: value.unwrap_or(Value::Nothing),
                 source: if known { source.to_owned() } else { format!("no answer from {source}") },
                 not_asked: false,
+                by_program: false,
             };
             (name.to_owned(), fact)
         })

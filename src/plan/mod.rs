@@ -13,6 +13,7 @@ mod files;
 mod fingerprint;
 mod inputs;
 mod limits;
+mod managed;
 pub mod policy;
 mod port_plan;
 mod ports;

@@ -81,6 +81,11 @@ impl<'a> Cx<'a> {
         self.scope
     }
 
+    /// Where the parameters that are read were set, if somebody set them: name and place.
+    pub fn set_at(&self, reads: &[crate::expr::Read]) -> Vec<(String, Span)> {
+        self.site.set_at(reads)
+    }
+
     /// The units and the profile.
     pub fn graph(&self) -> &'a crate::resolve::UnitGraph {
         self.site.world.graph

@@ -314,6 +314,7 @@ fn profile_rules_come_after_the_units_own() {
         [rule.theirs]
         why = 'the hardware'
         default = { A = 'theirs', B = '{{ param.x }} {{ unit.name }}' }
+        units = ['*']
         --- tenon.toml
         profile = 'p'";
     let run = run(files, &[]);
@@ -500,8 +501,8 @@ fn preflight_compares_memory_with_what_is_left() {
         [
             row("a", "memory", "4 GB", "10 GB available", "ok"),
             row("a", "resolve", "localhost", "needs no asking", "ok"),
-            row("a", "resolve", "pool", "not asked", "not asked"),
-            row("a", "flags", "c --help", "not asked", "not asked"),
+            row("a", "resolve", "pool", "not asked", "asked at start"),
+            row("a", "flags", "c --help", "not asked", "asked at start"),
             row(
                 "b",
                 "memory",

@@ -473,6 +473,28 @@ fn r090_r091_the_masters_arguments() {
 }
 
 #[test]
+fn r091_managed_ports_are_managed_however_they_are_spelt() {
+    for words in [
+        "'--noenable_http_metadata_server'",
+        "'--flagfile=/etc/master.flags'",
+        "'--rpc-port=1'",
+        "'--admin_port=1'",
+        "'--rpc_port', '1'",
+        "'-metrics_port=1'",
+    ] {
+        let by_parameter = format!("[set.mooncake-master]\nmaster_args = [{words}]\n");
+        master().with(&by_parameter).refused().among(&["is managed"]);
+        let by_hand = format!("[unit.mooncake-master]\n\"args+\" = [{words}]\n");
+        master().with(&by_hand).refused().among(&["is managed"]);
+    }
+    // Its own are right, and so is tuning.
+    master()
+        .with("[set.mooncake-master]\nmetadata = \"embedded\"\nmaster_args = ['--client_ttl=20']\n")
+        .plan()
+        .not_managed();
+}
+
+#[test]
 fn r091_managed_ports_cannot_be_overridden() {
     for flag in ["--rpc_port=1", "--port=1", "-metrics_port=1", "--http_metadata_server_port=1"] {
         let drop_in = format!("[set.mooncake-master]\nmaster_args = [\"{flag}\"]\n");

@@ -139,6 +139,10 @@ pub static KEYS: &[Key] = &[
     k("rule.*", "on_conflict", Words(&["override", "keep"]), "What a merged key does where the key is there already.").d(r#""override""#).of(Kinds::BOTH),
     k("rule.*", "missing", Words(&["error", "warn", "skip"]), "When a value is nothing: an error, or one warning and nothing is touched, or nothing is touched.").d(r#""error""#).of(Kinds::BOTH),
     k("rule.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::BOTH).plain(),
+    // ---- arguments that stay the unit's ----
+    k("managed.*", "flags", Strings, "Spellings of the argument; dashes and underscores are the same, a value behind `=` or in the next word counts."),
+    k("managed.*", "instead", Str, "What to do instead."),
+    k("managed.*", "enabled", Bool, "`false` removes it.").d("true").plain(),
     // ---- what a role changes ----
     k("role.*", "when", Expr, "Instead of the unit's `when`."),
     k("role.*", "args", Args, "Instead of the unit's `args`; `\"args+\"` extends them."),

@@ -15,6 +15,7 @@ const REQUIRED: &[(&str, &[&str], &str)] = &[
     ("reserve", &["value"], "value = \"60000-60015\""),
     ("signature", &["pattern"], "pattern = 'REGEX'"),
     ("bootstrap", &["inject", "wrap", "run", "check"], "run = [\"program\"]"),
+    ("managed", &["flags"], "flags = [\"--port\"]"),
     (
         "rule",
         &["default", "fill", "set", "unset", "prepend", "append", "merge"],
