@@ -10,6 +10,7 @@ use super::profiles;
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
 use crate::load::{FileSet, Named};
 use indexmap::IndexSet;
+use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -226,11 +227,11 @@ fn refuse_open(files: &[PathBuf], listed: &[PathBuf]) -> Result<(), CliError> {
     let mut error = CliError::new(Kind::Config, String::new()).hint(cure);
     for (path, who) in more.iter().take(MAX_SHOWN) {
         let (too, cure) = words(path, *who);
-        message.push_str(&format!("\n  {too}"));
+        let _ = write!(message, "\n  {too}");
         error = error.hint(cure);
     }
     if more.len() > MAX_SHOWN {
-        message.push_str(&format!("\n  and {} more", more.len() - MAX_SHOWN));
+        let _ = write!(message, "\n  and {} more", more.len() - MAX_SHOWN);
     }
     Err(CliError { message, ..error })
 }
