@@ -9,6 +9,7 @@
 
 mod adopt;
 mod before;
+mod budget;
 mod byte_exact;
 mod client;
 mod context;
