@@ -107,10 +107,7 @@ web: at most 10s, from 10s on, after proxy  (on the longest path)
 #[test]
 fn plan_shows_how_the_budget_is_dealt_out() {
     let env = web();
-    env.write(
-        "tenon.toml",
-        "run = [\"proxy\"]\nstop_budget = \"15s\"\n[unit.web.stop]\ntimeout = \"20s\"\n",
-    );
+    env.write("tenon.toml", "run = [\"proxy\"]\nstop_budget = \"15s\"\n[unit.web.stop]\ntimeout = \"20s\"\n");
     assert_data_eq!(
         env.node(&["plan", "--stop"]).stdout.clone(),
         str![[r"

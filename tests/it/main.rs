@@ -18,6 +18,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod leaks;
 mod output;
 mod pid1;
 mod ports;
