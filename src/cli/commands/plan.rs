@@ -177,7 +177,7 @@ fn stop_text(planned: &Planned) -> String {
         words(path.worst_case),
         words(plan.policy.stop_budget)
     );
-    if rows.iter().any(|row| row.is_cut()) {
+    if rows.iter().any(StopRow::is_cut) {
         text.push_str(
             "it is dealt out along the stop order; what a unit leaves of its share goes to those after it\n",
         );
