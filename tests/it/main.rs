@@ -27,3 +27,4 @@ mod profile;
 mod puppet;
 mod reload;
 mod runner;
+mod steady;

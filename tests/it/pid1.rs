@@ -360,7 +360,7 @@ fn row_13_one_ctrl_c_is_one_ctrl_c() {
         "trap 'echo INT' INT; echo up; i=0; while [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done; exit 5";
     row("row 13", |mode| {
         let env = TestEnv::new();
-        let mut terminal = Terminal::start(env.command_as(mode, "", &["run", "--", "sh", "-c", script]));
+        let mut terminal = Terminal::start(&env.command_as(mode, "", &["run", "--", "sh", "-c", script]));
         terminal.wait("up\r\n");
         terminal.press(b"\x03");
         assert_eq!(terminal.ended(), Some(5), "{:?}", terminal.said);
@@ -376,7 +376,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(inner: std::process::Command) -> Self {
+    fn start(inner: &std::process::Command) -> Self {
         let pty = nix::pty::openpty(None, None).unwrap();
         let mut command = std::process::Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(inner.get_program()).args(inner.get_args()).env_clear();

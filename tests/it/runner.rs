@@ -31,6 +31,14 @@ impl TestEnv {
         self.run_into(args, file.into())
     }
 
+    /// Starts a command made by [`TestEnv::command`].
+    pub fn run_command(&self, mut command: std::process::Command) -> Runner<'_> {
+        let said = self.path("said");
+        let file = fs::File::create(&said).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Runner { env: self, child: command.spawn().unwrap(), said, inner: false }
+    }
+
     /// The same, with its output going elsewhere.
     pub fn run_into(&self, args: &[&str], output: std::os::fd::OwnedFd) -> Runner<'_> {
         let said = self.path("said");
@@ -63,11 +71,9 @@ const NOBODY: &str = "65534";
 impl TestEnv {
     /// Starts `tenon` in a mode. `mounts`: a shell line run before it in a mount namespace of its own.
     pub fn run_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> Runner<'_> {
-        let mut command = self.command_as(mode, mounts, args);
-        let said = self.path("said");
-        let file = fs::File::create(&said).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-        Runner { env: self, child: command.spawn().unwrap(), said, inner: mode.first }
+        let mut runner = self.run_command(self.command_as(mode, mounts, args));
+        runner.inner = mode.first;
+        runner
     }
 
     /// The same, not yet started.
