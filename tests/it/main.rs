@@ -6,7 +6,6 @@
     clippy::panic,
     reason = "a test says what it wants and fails"
 )]
-
 mod adopt;
 mod before;
 mod budget;
@@ -28,3 +27,5 @@ mod puppet;
 mod reload;
 mod runner;
 mod steady;
+mod systemd_files;
+mod upward;
