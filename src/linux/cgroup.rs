@@ -22,6 +22,8 @@ const STALE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Cgroups {
     base: Option<PathBuf>,
+    /// Where this process came from, and goes back to.
+    home: PathBuf,
     controllers: Vec<String>,
     /// Why there is none, or why it cannot limit; for people.
     pub notice: Option<String>,
@@ -59,6 +61,8 @@ impl Cgroups {
         if own.ends_with(Path::new(&name).join("runner")) {
             own = own.ancestors().nth(2).map_or_else(|| own.clone(), Path::to_owned);
         }
+        let home = own.clone();
+        own = place_of_units(own);
         clear_stale(&own);
         let base = own.join(name);
         let cannot =
@@ -74,7 +78,7 @@ impl Cgroups {
         let (controllers, refused) = hand_down(&own, &base);
         let notice =
             refused.map(|why| format!("{why}: limits of `[cgroup]` cannot be set, trees of units are exact"));
-        Ok(Self { base: Some(base), controllers, notice })
+        Ok(Self { base: Some(base), home, controllers, notice })
     }
 
     /// Whether units have cgroups.
@@ -143,9 +147,8 @@ impl Cgroups {
                 remove(&entry.path());
             }
         }
-        let Some(own) = base.parent() else { return };
         // Only an empty one can be taken away, so the runner leaves first; where it may not go back, the folder stays.
-        if fs::write(own.join("cgroup.procs"), "0").is_ok() {
+        if fs::write(self.home.join("cgroup.procs"), "0").is_ok() {
             let _ = fs::remove_dir(base.join("runner"));
             let _ = fs::remove_dir(base);
         }
@@ -188,9 +191,19 @@ pub fn kill(path: &Path) -> bool {
     fs::write(path.join("cgroup.kill"), "1").is_ok()
 }
 
-/// How often the kernel has killed something in this cgroup, or below, for memory.
-pub fn oom_kills(path: &Path) -> u64 {
-    counter(&path.join("memory.events"), "oom_kill")
+/// What the kernel has counted about memory in a cgroup and below.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryEvents {
+    /// How often a limit there was used up.
+    pub oom: u64,
+    /// How many processes there were killed, whoever's memory was used up.
+    pub kills: u64,
+}
+
+/// Reads them; all zero without the memory controller.
+pub fn memory_events(path: &Path) -> MemoryEvents {
+    let file = path.join("memory.events");
+    MemoryEvents { oom: counter(&file, "oom"), kills: counter(&file, "oom_kill") }
 }
 
 /// A line `name number` of a file of such lines; 0 if there is none.
@@ -198,6 +211,21 @@ pub fn counter(path: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Where cgroups of units are made: where this process is; or, if that is a leaf with the name of the runner's own,
+/// beside it.
+///
+/// Whoever starts the runner puts it into a cgroup, and could not do so a second time once that one hands controllers
+/// down. So a manager that is to start it again while its units live gives it a leaf of this name
+/// (systemd: `DelegateSubgroup=runner`). That of another runner of ours is its own affair.
+fn place_of_units(own: PathBuf) -> PathBuf {
+    let above = own.parent().filter(|_| own.ends_with("runner"));
+    let name = above.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+    match above {
+        Some(above) if !name.starts_with("tenon-") => above.to_owned(),
+        _ => own,
+    }
 }
 
 fn make(path: &Path) -> std::io::Result<()> {
@@ -306,6 +334,9 @@ mod tests {
         check("/", "k", "cg/tenon-k/a.unit");
         // As after a change of the binary: units keep theirs.
         check("/tenon-k/runner", "k", "cg/tenon-k/a.unit");
+        // A leaf that a service manager has made for it: units lie beside it.
+        fs::create_dir_all(at("cg/node.service/runner")).unwrap();
+        check("/node.service/runner", "k", "cg/node.service/tenon-k/a.unit");
         // In the place of another runner, it takes one below.
         check("/tenon-k/runner", "l", "cg/tenon-k/runner/tenon-l/a.unit");
     }

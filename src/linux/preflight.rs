@@ -7,8 +7,8 @@ use std::path::Path;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::words;
-use crate::plan::exec::{Preflight, UnitExec};
+use super::{place, words};
+use crate::plan::exec::{MemoryPolicy, Place, Preflight, UnitExec};
 
 /// What a condition leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,13 @@ pub fn ask(condition: &Preflight, situation: &Situation<'_>) -> Asked {
     let refused = match condition {
         Preflight::Memory(need) => memory(*need, situation.claimed),
         Preflight::Memlock(need) => memlock(*need, situation.exec),
-        Preflight::Hugepages(need) => hugepages(Path::new("/proc/meminfo"), *need),
+        Preflight::Hugepages(need) => match bound_to(situation.exec) {
+            Some(nodes) => {
+                let places = (Path::new("/proc/meminfo"), Path::new("/sys/devices/system/node"));
+                hugepages_of_nodes(places, &nodes, *need)
+            }
+            None => hugepages(Path::new("/proc/meminfo"), *need),
+        },
         Preflight::Shm(need) => space(Path::new("/dev/shm"), *need),
         Preflight::Disk(path, need) => space(path, *need),
         Preflight::Nofile(need) => nofile(*need, situation),
@@ -88,6 +94,43 @@ fn has(bit: u64) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0) & bit != 0
+}
+
+/// The memory nodes that a unit's memory must come from.
+fn bound_to(exec: &UnitExec) -> Option<Vec<u32>> {
+    let numa = exec.sched.numa.as_ref().filter(|numa| numa.policy == MemoryPolicy::Bind)?;
+    match &numa.nodes {
+        Place::Numbers(nodes) => Some(nodes.clone()),
+        Place::Device(device) => place::near(device, place::Near::Nodes).ok(),
+    }
+}
+
+/// Pages of the default size on some nodes alone: those of others are of no use to who is bound to these.
+fn hugepages_of_nodes((meminfo, nodes): (&Path, &Path), numbers: &[u32], need: u64) -> Option<String> {
+    let each = fs::read_to_string(meminfo).ok().and_then(|text| hugepage_size(&text))?;
+    let folder = |number: &u32| nodes.join(format!("node{number}/hugepages/hugepages-{}kB", each / 1024));
+    let mut have = 0_u64;
+    for number in numbers {
+        let free = fs::read_to_string(folder(number).join("free_hugepages")).ok()?;
+        have = have.saturating_add(free.trim().parse::<u64>().ok()?.saturating_mul(each));
+    }
+    let first = folder(numbers.first()?).join("nr_hugepages");
+    let names = numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    (have < need).then(|| {
+        format!(
+            "needs {} in huge pages on memory node {names}, {} are free there: `echo {} > {}`",
+            words::bytes(need),
+            words::bytes(have),
+            need.div_ceil(each.max(1)),
+            first.display()
+        )
+    })
+}
+
+/// The default size of huge pages in bytes, from the text of meminfo.
+fn hugepage_size(meminfo: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    rest.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn hugepages(meminfo: &Path, need: u64) -> Option<String> {
@@ -223,6 +266,26 @@ mod tests {
             hugepages(&meminfo, 8 << 20).as_deref(),
             Some("needs 8.0 MB in huge pages, 6.0 MB are free: `sysctl vm.nr_hugepages=4`")
         );
+    }
+
+    #[test]
+    fn huge_pages_of_other_nodes_do_not_count_for_who_is_bound() {
+        let root = tempfile::tempdir().unwrap();
+        let meminfo = root.path().join("meminfo");
+        fs::write(&meminfo, "HugePages_Free:   99\nHugepagesize:    2048 kB\n").unwrap();
+        for (node, free) in [(0, 90), (1, 4), (2, 5)] {
+            let folder = root.path().join(format!("node{node}/hugepages/hugepages-2048kB"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("free_hugepages"), format!("{free}\n")).unwrap();
+        }
+        let ask = |nodes: &[u32], need| hugepages_of_nodes((&meminfo, root.path()), nodes, need);
+        assert_eq!(ask(&[1], 8 << 20), None);
+        assert_eq!(ask(&[1, 2], 18 << 20), None);
+        let said = ask(&[1], 10 << 20).unwrap();
+        let expected = "needs 10.0 MB in huge pages on memory node 1, 8.0 MB are free there: `echo 5 > ";
+        assert!(said.starts_with(expected), "{said}");
+        // What cannot be asked is no reason to refuse.
+        assert_eq!(ask(&[7], 8 << 20), None);
     }
 
     #[test]
