@@ -25,6 +25,8 @@ static void stay(void) {
 
 /* Memory that is really there; `flags` may ask for huge pages. */
 static char *take(size_t bytes, int flags) {
+    /* Nobody is to be told beforehand that there is not so much. */
+    if (!(flags & MAP_HUGETLB)) flags |= MAP_NORESERVE;
     char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (start == MAP_FAILED) {
         printf("mmap: %s\n", strerror(errno));
