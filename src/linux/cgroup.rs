@@ -25,6 +25,9 @@ pub struct Cgroups {
     /// Where this process came from, and goes back to.
     home: PathBuf,
     controllers: Vec<String>,
+    /// Controllers are handed down once a unit has limits: nobody can be put into a cgroup that does so, and the next
+    /// runner is to be put where this one was.
+    late: bool,
     /// Why there is none, or why it cannot limit; for people.
     pub notice: Option<String>,
 }
@@ -43,7 +46,9 @@ pub struct Made {
 impl Cgroups {
     /// Looks for it, and takes a place in it.
     pub fn find(key: &str) -> Self {
-        match Self::take(Path::new("/proc"), key) {
+        // A service manager that starts a runner anew puts it where the last one was.
+        let managed = std::env::var_os("INVOCATION_ID").is_some();
+        match Self::take(Path::new("/proc"), key, managed) {
             Ok(found) => found,
             Err(why) => Self {
                 notice: Some(format!(
@@ -54,7 +59,7 @@ impl Cgroups {
         }
     }
 
-    fn take(proc: &Path, key: &str) -> Result<Self, String> {
+    fn take(proc: &Path, key: &str, managed: bool) -> Result<Self, String> {
         let mut own = own_folder(proc)?;
         let name = format!("tenon-{key}");
         // After a change of the binary this process is in its place already.
@@ -75,10 +80,24 @@ impl Cgroups {
             let _ = fs::remove_dir(&base);
             return Err(cannot("enter the cgroup", &error));
         }
-        let (controllers, refused) = hand_down(&own, &base);
-        let notice =
+        let late = managed && home == own;
+        let mut found = Self { base: Some(base), home, late, ..Self::default() };
+        if !late {
+            found.hand_down();
+        }
+        Ok(found)
+    }
+
+    /// Hands controllers down to the cgroups of units.
+    fn hand_down(&mut self) {
+        self.late = false;
+        let Some((base, own)) = self.base.as_deref().and_then(|base| Some((base, base.parent()?))) else {
+            return;
+        };
+        let (controllers, refused) = hand_down(own, base);
+        self.controllers = controllers;
+        self.notice =
             refused.map(|why| format!("{why}: limits of `[cgroup]` cannot be set, trees of units are exact"));
-        Ok(Self { base: Some(base), home, controllers, notice })
     }
 
     /// Whether units have cgroups.
@@ -93,7 +112,10 @@ impl Cgroups {
     }
 
     /// Makes a unit's cgroup and sets its limits. `Err`: one that must hold does not.
-    pub fn make(&self, unit: &str, limits: &CgroupLimits) -> Result<Option<Made>, String> {
+    pub fn make(&mut self, unit: &str, limits: &CgroupLimits) -> Result<Option<Made>, String> {
+        if self.late && !limits.settings.is_empty() {
+            self.hand_down();
+        }
         let Some(path) = self.path(unit) else {
             let Some((key, _, _)) = limits.settings.first() else { return Ok(None) };
             let why = self.notice.as_deref().and_then(|notice| notice.split(": trees").next());
@@ -328,7 +350,7 @@ mod tests {
         let check = |own: &str, key: &str, expected: &str| {
             fs::write(at("proc/self/cgroup"), format!("0::{own}")).unwrap();
             fs::write(at("cg").join(own.trim_start_matches('/')).join("cgroup.procs"), "").unwrap();
-            let found = Cgroups::take(&at("proc"), key).unwrap();
+            let found = Cgroups::take(&at("proc"), key, false).unwrap();
             assert_eq!(found.path("a"), Some(at(expected)));
         };
         check("/", "k", "cg/tenon-k/a.unit");
@@ -342,8 +364,37 @@ mod tests {
     }
 
     #[test]
+    fn under_a_service_manager_controllers_wait_for_a_unit_with_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["proc/self", "cg/a.service", "cg/b.service/runner"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let mount = format!("30 24 0:26 / {} rw - cgroup2 cgroup2 rw", at("cg").display());
+        fs::write(at("proc/self/mountinfo"), mount).unwrap();
+        let take = |service: &str| {
+            fs::write(at("proc/self/cgroup"), format!("0::/{service}")).unwrap();
+            fs::write(at("cg").join(service).join("cgroup.procs"), "").unwrap();
+            fs::write(at("cg").join(service).join("cgroup.controllers"), "pids memory").unwrap();
+            Cgroups::take(&at("proc"), "k", true).unwrap()
+        };
+        let control = at("cg/a.service/cgroup.subtree_control");
+        let mut cgroups = take("a.service");
+        cgroups.make("plain", &CgroupLimits::default()).unwrap();
+        assert!(!control.exists());
+        let setting = ("pids_max".to_owned(), "pids.max".to_owned(), "9".to_owned());
+        let limits = CgroupLimits { settings: vec![setting], degrade: true };
+        cgroups.make("limited", &limits).unwrap();
+        assert_eq!(fs::read_to_string(control).unwrap(), "+pids");
+        // In a leaf of its own there is nothing to wait for.
+        fs::write(at("cg/b.service/cgroup.controllers"), "pids").unwrap();
+        take("b.service/runner");
+        assert!(at("cg/b.service/cgroup.subtree_control").exists());
+    }
+
+    #[test]
     fn limits_without_a_cgroup_fail_by_name_or_are_left_out() {
-        let none =
+        let mut none =
             Cgroups { notice: Some("no cgroup2 is mounted: trees of …".to_owned()), ..Cgroups::default() };
         let setting = ("memory_max".to_owned(), "memory.max".to_owned(), "1".to_owned());
         let mut limits = CgroupLimits { settings: vec![setting], ..CgroupLimits::default() };
