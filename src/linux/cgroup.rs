@@ -383,7 +383,7 @@ mod tests {
         cgroups.make("plain", &CgroupLimits::default()).unwrap();
         assert!(!control.exists());
         let setting = ("pids_max".to_owned(), "pids.max".to_owned(), "9".to_owned());
-        let limits = CgroupLimits { settings: vec![setting], degrade: true };
+        let limits = CgroupLimits { settings: vec![setting], degrade: true, ..CgroupLimits::default() };
         cgroups.make("limited", &limits).unwrap();
         assert_eq!(fs::read_to_string(control).unwrap(), "+pids");
         // In a leaf of its own there is nothing to wait for.
