@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod hold;
 mod output;
 mod pid1;
 mod ports;
