@@ -26,3 +26,5 @@ mod profile;
 mod puppet;
 mod reload;
 mod runner;
+mod systemd_files;
+mod upward;
