@@ -102,6 +102,12 @@ pub enum Verb {
     ///
     /// The new binary first reads the configuration and a copy of the runner's state; if it cannot, the old one stays.
     Reexec(ReexecArgs),
+    /// No automatic restarts from now on, as for maintenance: whatever ends stays down.
+    ///
+    /// What runs is left alone, and what is asked for by hand is done. Outlives the runner; `tenon unhold` ends it.
+    Hold(HoldArgs),
+    /// Automatic restarts as ever again; those that are due happen now.
+    Unhold(HoldArgs),
     /// Send a signal to a unit; what is wanted of it does not change.
     Kill(KillArgs),
     /// Show what units have written.
@@ -285,6 +291,14 @@ pub struct ReexecArgs {
     /// The binary (default: the one that runs, as it lies there now).
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
+}
+
+/// `hold` and `unhold`.
+#[derive(Debug, Clone, Args)]
+pub struct HoldArgs {
+    /// The units: names, globs, `label:NAME` (left out: all).
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
 }
 
 /// `kill`.

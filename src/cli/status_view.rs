@@ -173,6 +173,9 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
     if !unit.desired_up && !matches!(unit.state, State::Inactive | State::Skipped | State::Stopping) {
         text.push_str("; wanted down");
     }
+    if unit.held && !text.contains("held: ") {
+        text.push_str("; held");
+    }
     if let Some(says) = unit.says.as_ref().filter(|says| !says.is_empty()) {
         let _ = write!(text, "; says: {says}");
     }
@@ -323,6 +326,7 @@ mod tests {
             restarts: 0,
             starts: 1,
             last_exit: None,
+            held: false,
             says: None,
             retry_at: None,
             waits_for: Vec::new(),

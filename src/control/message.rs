@@ -108,6 +108,13 @@ pub enum JobRequest {
         /// To whom.
         scope: KillScope,
     },
+    /// No automatic starts from now on, or as ever again.
+    Hold {
+        /// Which.
+        units: Vec<String>,
+        /// From now on, or no more.
+        held: bool,
+    },
     /// Go on with another binary, in the same process.
     Reexec {
         /// Its path; left out: this one's, as it lies there now.
@@ -383,6 +390,15 @@ pub struct StopCall {
     /// With all that need them; units that hold data may be reached.
     #[serde(default)]
     pub with_dependents: Option<bool>,
+}
+
+/// Parameters of `Hold` and `Unhold`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HoldCall {
+    /// Which; none = all.
+    #[serde(default)]
+    pub units: Option<Vec<String>>,
 }
 
 /// Parameters of `Kill`.

@@ -1,9 +1,9 @@
 //! One decoded call + a [`Runner`] → an [`Answer`]. Pure: no bytes, no connections, no clock.
 
 use super::message::{
-    Access, Call, Error, EventRecord, EventsCall, EventsReply, INTERFACE, InForce, InfoLine, JobRequest,
-    KillCall, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply, ReexecCall, ReloadCall,
-    ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
+    Access, Call, Error, EventRecord, EventsCall, EventsReply, HoldCall, INTERFACE, InForce, InfoLine,
+    JobRequest, KillCall, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply, ReexecCall,
+    ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
     StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
@@ -178,6 +178,14 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         "Restart" => {
             let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
             begin(JobRequest::Restart { units, with_dependents }, runner)
+        }
+        "Hold" | "Unhold" => {
+            let HoldCall { units } = parameters(call)?;
+            let mut units = select(units.as_deref().unwrap_or_default(), runner)?;
+            if units.is_empty() {
+                units = runner.units().into_iter().map(|unit| unit.unit).collect();
+            }
+            begin(JobRequest::Hold { units, held: method == "Hold" }, runner)
         }
         "Kill" => {
             let KillCall { unit, signal, scope } = parameters(call)?;

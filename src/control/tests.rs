@@ -5,7 +5,7 @@
 )]
 
 use super::client::{Client, ClientError};
-use super::message::{StatusReply, WaitCall};
+use super::message::{HoldCall, StatusReply, WaitCall};
 use super::*;
 use crate::supervisor::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ pub(super) fn unit(name: &str, state: State) -> UnitSnapshot {
         restarts: 0,
         starts: 1,
         last_exit: None,
+        held: false,
         says: None,
         retry_at: None,
         waits_for: Vec::new(),
@@ -543,6 +544,7 @@ fn records_have_the_members_that_the_description_names() {
     full.degraded = Some(String::new());
     full.pid = Some(1);
     full.last_exit = Some(String::new());
+    full.held = true;
     full.says = Some(String::new());
     full.retry_at = Some(0.0);
     full.waits_for = names(&["y"]);
@@ -568,6 +570,8 @@ fn records_have_the_members_that_the_description_names() {
         assert!(states.iter().any(|known| known == state));
     }
     assert_eq!(states.len(), 11);
+    let hold = HoldCall { units: Some(Vec::new()) };
+    assert_eq!((keys(&hold), keys(&hold)), (described("method Hold"), described("method Unhold")));
     let wait = WaitCall { units: Vec::new(), until: Some(Goal::Ready) };
     assert_eq!(keys(&wait), described("method Wait"));
 }

@@ -22,7 +22,7 @@ use nix::sys::stat::Mode;
 
 use super::sys::{self, Shared};
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{ExitStatus, Generation, Memory, Phase, Time};
+use crate::supervisor::{ExitStatus, Generation, Memory, Origin, Phase, Time};
 
 /// `TENON` and the version of this layout.
 const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
@@ -55,6 +55,9 @@ const S_NAME: usize = 80;
 const NAME_MAX: usize = 255;
 const S_CAUSE: usize = 344;
 const CAUSE_MAX: usize = 152;
+// Bits of `S_STATE` beside the state and what was wanted. An earlier version wrote zeros there.
+const HELD: u64 = 1 << 32;
+const ORIGIN: u32 = 33;
 
 /// The file, mapped.
 #[derive(Debug)]
@@ -187,6 +190,8 @@ impl Slots {
                 generation,
                 starts: get(S_STARTS),
                 restarts,
+                held: flags & HELD != 0,
+                origin: origin(flags >> ORIGIN),
                 settled: flags & 0x1_0000 != 0,
                 ended: flags & 0x100_0000 != 0,
                 ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
@@ -212,6 +217,8 @@ impl Slots {
             S_STATE,
             u64::from(code(memory.state))
                 | flag(memory.desired_up, 0x100)
+                | flag(memory.held, HELD)
+                | (origin_code(memory.origin) << ORIGIN)
                 | flag(memory.settled, 0x1_0000)
                 | flag(memory.ended, 0x100_0000),
         );
@@ -295,6 +302,22 @@ fn code(state: State) -> u8 {
 
 fn state(code: u8) -> State {
     STATES.get(usize::from(code)).copied().unwrap_or(State::Inactive)
+}
+
+const fn origin_code(origin: Origin) -> u64 {
+    match origin {
+        Origin::Planned => 0,
+        Origin::Asked => 1,
+        Origin::Automatic => 2,
+    }
+}
+
+const fn origin(code: u64) -> Origin {
+    match code & 3 {
+        1 => Origin::Asked,
+        2 => Origin::Automatic,
+        _ => Origin::Planned,
+    }
 }
 
 fn exit_code(status: Option<ExitStatus>) -> u64 {
@@ -387,6 +410,8 @@ mod tests {
             generation: Generation(generation),
             starts: 7,
             restarts: 3,
+            held: true,
+            origin: Origin::Automatic,
             settled: true,
             ended: false,
             ready_at: Time(Duration::from_millis(1500)),

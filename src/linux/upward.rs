@@ -346,6 +346,7 @@ mod tests {
             restarts: 0,
             starts: 1,
             last_exit: None,
+            held: false,
             says: None,
             retry_at: None,
             waits_for: Vec::new(),

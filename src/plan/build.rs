@@ -9,8 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, limits, managed, ports, read, require,
-    settings, signatures, stop, together,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, governor, limits, managed, ports, read,
+    require, settings, signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -64,7 +64,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         not_run: graph.not_run.clone(),
         reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
         secrets,
-        policy: PlanPolicy { units: Vec::new(), stop_budget: stop_budget(graph) },
+        policy: PlanPolicy { stop_budget: stop_budget(graph), ..PlanPolicy::default() },
         ..Plan::default()
     };
     for made in made {
@@ -72,6 +72,9 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.exec.push(made.exec);
         plan.about.push(made.about);
     }
+    let (governed, warnings) = governor::governor(graph, &plan.policy);
+    plan.policy.governor = governed;
+    diagnostics.borrow_mut().extend(warnings);
     plan.stop_path = stop::path(&plan.policy);
     diagnostics.borrow_mut().extend(stop::check(graph, &plan));
     diagnostics.borrow_mut().extend(together::check(graph, &plan));

@@ -11,6 +11,7 @@ mod env;
 pub mod exec;
 mod files;
 mod fingerprint;
+mod governor;
 mod inputs;
 mod limits;
 mod managed;

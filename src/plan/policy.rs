@@ -19,6 +19,33 @@ pub struct PlanPolicy {
     pub units: Vec<UnitPolicy>,
     /// How long an ordered shutdown may take before what is left is killed.
     pub stop_budget: Duration,
+    /// Who may start when several want to.
+    pub governor: Governor,
+}
+
+/// A budget of starts over all units. The default has no rule.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Governor {
+    /// Automatic restarts of all units within [`Governor::within`]; `None` = any number.
+    pub restarts: Option<u32>,
+    /// The window of `restarts`.
+    pub within: Duration,
+    /// Units that may be starting at the same time; `None` = any number.
+    pub concurrent: Option<u32>,
+    /// Between the starts of two instances of a template.
+    pub stagger: Duration,
+    /// These come first, one by one, each after the one before is ready.
+    pub order: Vec<UnitId>,
+}
+
+impl Governor {
+    /// Whether it has nothing to say.
+    pub fn is_off(&self) -> bool {
+        self.restarts.is_none()
+            && self.concurrent.is_none()
+            && self.stagger.is_zero()
+            && self.order.is_empty()
+    }
 }
 
 /// How one unit is kept.

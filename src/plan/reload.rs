@@ -165,6 +165,9 @@ fn start(old: &Plan, new: &Plan, ids: &[UnitId], count: usize) -> Merged {
     for (unit, _) in &mut plan.stop_path.units {
         *unit = at(ids, *unit);
     }
+    for unit in &mut plan.policy.governor.order {
+        *unit = at(ids, *unit);
+    }
     if let Some(any) = new.policy.units.first() {
         plan.policy.units.resize(count, any.clone());
     }

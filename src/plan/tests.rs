@@ -488,6 +488,26 @@ fn a_stop_path_that_cannot_fit_is_a_warning() {
 }
 
 #[test]
+fn the_governor_of_the_node_file() {
+    let files = "--- units/e@.toml\ncommand = 'c'\nlabels = ['engine']
+        --- units/store.toml\ncommand = 'c'\nprovides = ['kv']
+        --- units/web.toml\ncommand = 'c'
+        --- tenon.toml\n[instances]\ne = 2
+        [governor]\nrestarts = 10\nwithin = '2m'\nconcurrent = 2\nstagger = '5s'\norder = ['kv', 'label:engine', 'sotre']";
+    let run = run(files, &[]);
+    let governor = &run.plan.policy.governor;
+    let order: Vec<_> = governor.order.iter().map(|id| &*run.plan.policy.get(*id).unwrap().name).collect();
+    assert_eq!(order, ["store", "e@0", "e@1"]);
+    assert_eq!((governor.restarts, governor.within.as_secs()), (Some(10), 120));
+    assert_eq!((governor.concurrent, governor.stagger.as_secs()), (Some(2), 5));
+    assert_eq!(
+        run.said(),
+        ["warning tenon.toml:8: `governor.order` names `sotre`, and no known unit matches"]
+    );
+    assert_eq!(run.said[0].helps[0].message, "did you mean `store`?");
+}
+
+#[test]
 fn preflight_compares_memory_with_what_is_left() {
     let files = "--- units/a.toml\ncommand = 'c'\n[preflight]\nmemory = '4GB'\nresolve = ['localhost', 'pool']\nflags = ['c', '--help']
         --- units/b.toml\nafter = ['a']\ncommand = 'c'\n[preflight]\nmemory = '8GB'";

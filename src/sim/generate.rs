@@ -24,8 +24,8 @@ pub fn generate(seed: u64) -> Scenario {
     let most = if random.percent(80) { 10 } else { 38 };
     let size = 3 + random.below(most);
     let mut plan = PlanPolicy {
-        units: Vec::new(),
         stop_budget: Duration::from_secs(if random.percent(70) { 60 } else { 5 + random.below(20) }),
+        ..PlanPolicy::default()
     };
     for at in 0..size {
         let unit = unit(&mut random, at);

@@ -192,6 +192,9 @@ impl Report {
             Request::Restart { units, with_dependents } => {
                 format!("restart {}{}", names(units), if *with_dependents { " with dependents" } else { "" })
             }
+            Request::Hold { units, held } => {
+                format!("{} {}", if *held { "hold" } else { "unhold" }, names(units))
+            }
             Request::Kill { unit, signal, .. } => {
                 format!("kill {} {}", self.name(*unit), signal_name(*signal))
             }

@@ -6,6 +6,7 @@
 //! does db    ready=3s | dies=5s/1               # its first start, its second and all later ones
 //! at 3s      stop web
 //! budget 25s
+//! governor restarts=10 within=60s concurrent=2 stagger=5s order=db,web
 //! until 60s
 //! ```
 //!
@@ -17,8 +18,8 @@ use std::time::Duration;
 use super::act::{Act, Fate, LeftOvers, Sickness};
 use super::{Faults, Happening, Scenario};
 use crate::plan::policy::{
-    CausePattern, Edge, EdgeKind, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy, Restart,
-    RestartPolicy, Rung, Scope, Stop, UnitId, UnitPolicy, Until,
+    CausePattern, Edge, EdgeKind, Governor, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy,
+    Restart, RestartPolicy, Rung, Scope, Stop, UnitId, UnitPolicy, Until,
 };
 use crate::supervisor::{ExitStatus, Request, Time, signal_name};
 
@@ -46,7 +47,7 @@ pub fn parse(text: &str) -> Result<Scenario, Wrong> {
         names,
         scenario: Scenario {
             seed: 1,
-            plan: PlanPolicy { units: Vec::new(), stop_budget: Duration::from_secs(25) },
+            plan: PlanPolicy { stop_budget: Duration::from_secs(25), ..PlanPolicy::default() },
             acts: Vec::new(),
             script: Vec::new(),
             faults: Faults::default(),
@@ -92,6 +93,10 @@ impl Reader<'_> {
             }
             ["budget", span] => {
                 self.scenario.plan.stop_budget = duration(span)?;
+                Ok(())
+            }
+            ["governor", keys @ ..] => {
+                self.scenario.plan.governor = self.governor(keys)?;
                 Ok(())
             }
             ["until", span] => {
@@ -182,6 +187,24 @@ impl Reader<'_> {
         }
     }
 
+    /// `governor restarts=10 within=60s concurrent=2 stagger=5s order=store,engine@0`.
+    fn governor(&self, keys: &[&str]) -> Result<Governor, Wrong> {
+        let mut governor = Governor { within: Duration::from_secs(60), ..Governor::default() };
+        for key in keys {
+            let (key, value) = key.split_once('=').unwrap_or((key, ""));
+            let number = || value.parse().map_err(|_| format!("`{value}` is no number"));
+            match key {
+                "restarts" => governor.restarts = Some(number()?),
+                "within" => governor.within = duration(value)?,
+                "concurrent" => governor.concurrent = Some(number()?),
+                "stagger" => governor.stagger = duration(value)?,
+                "order" => governor.order = self.ids(value)?,
+                other => return Err(format!("no key `{other}` of the governor")),
+            }
+        }
+        Ok(governor)
+    }
+
     fn happening(&self, words: &[&str]) -> Result<Happening, Wrong> {
         let all = |names: &[&str]| names.iter().map(|name| self.id(name)).collect::<Result<Vec<_>, _>>();
         Ok(match words {
@@ -201,6 +224,8 @@ impl Reader<'_> {
             ["restart", names @ ..] => {
                 Happening::Ask(Request::Restart { units: all(names)?, with_dependents: false })
             }
+            ["hold", names @ ..] => Happening::Ask(Request::Hold { units: all(names)?, held: true }),
+            ["unhold", names @ ..] => Happening::Ask(Request::Hold { units: all(names)?, held: false }),
             ["kill", name, signal] => {
                 let (unit, signal) = (self.id(name)?, signal_number(signal)?);
                 Happening::Ask(Request::Kill { unit, signal, scope: Scope::Main })

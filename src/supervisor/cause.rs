@@ -213,6 +213,10 @@ pub enum Cause {
     Succeeded,
     /// A group follows its members.
     Members,
+    /// It would come back by itself, and is held: what it is down for.
+    Held(Box<Cause>),
+    /// It is not held any more.
+    Released,
     /// What an earlier runner knew, in its words.
     Remembered(String),
 }
@@ -245,6 +249,8 @@ impl fmt::Display for Cause {
             Cause::Unanswered(found) => write!(f, "unreachable: {found}"),
             Cause::Recovered => write!(f, "health probe passes again"),
             Cause::Succeeded => write!(f, "succeeded"),
+            Cause::Held(cause) => write!(f, "held: {cause}"),
+            Cause::Released => write!(f, "not held any more"),
             Cause::Remembered(words) => write!(f, "{words}"),
             Cause::Members => write!(f, "its members are"),
         }

@@ -140,6 +140,13 @@ pub enum Request {
         /// And everything that needs it.
         with_dependents: bool,
     },
+    /// No automatic starts from now on, or as ever again; no desired state changes, nothing that runs is stopped.
+    Hold {
+        /// Which.
+        units: Vec<UnitId>,
+        /// From now on, or no more.
+        held: bool,
+    },
     /// Send a signal; no desired state changes.
     Kill {
         /// Which.

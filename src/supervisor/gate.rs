@@ -69,7 +69,8 @@ impl Supervisor {
 
     /// What a unit waits for; empty if it does not wait.
     pub(super) fn blockers(&self, unit: UnitId, now: Time) -> Vec<Blocker> {
-        if !matches!(self.unit_at(unit).life(), Life::Waiting(Waiting::ForOthers { .. })) {
+        let waits = matches!(self.unit_at(unit).life(), Life::Waiting(Waiting::ForOthers { .. }));
+        if !waits || self.is_held_back(unit) {
             return Vec::new();
         }
         match self.gate(unit, now) {
@@ -150,6 +151,7 @@ impl Supervisor {
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
     /// unwell, not answering, or waits for such a one.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
+        let held = self.is_held_back(unit);
         let unit = self.unit_at(unit);
         match unit.life() {
             Life::Backoff { .. }
@@ -159,7 +161,7 @@ impl Supervisor {
             | Life::Skipped
             | Life::Unhealthy(_)
             | Life::Waiting(Waiting::Unreachable { .. }) => true,
-            Life::Waiting(Waiting::ForOthers { .. }) => unit.ended,
+            Life::Waiting(Waiting::ForOthers { .. }) => unit.ended || held,
             Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Stopping(_) | Life::Group(_) => {
                 false
             }
@@ -182,7 +184,8 @@ impl Supervisor {
         while let Some(waiting) = seen.get(next).copied() {
             for blocker in self.blockers(waiting, now) {
                 let waits =
-                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }));
+                    matches!(self.unit_at(blocker.on).life(), Life::Waiting(Waiting::ForOthers { .. }))
+                        && !self.is_held_back(blocker.on);
                 if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }

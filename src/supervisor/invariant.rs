@@ -130,7 +130,9 @@ fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option
     match unit.life() {
         Life::Waiting(super::unit::Waiting::ForOthers { .. }) => {
             let timer = unit.deadline().is_some_and(|due| due <= now);
-            (!timer && machine.gate(id, now) == Gate::Open).then_some(Rule::NoForgottenStart)
+            let kept = machine.is_held_back(id)
+                || machine.is_governed(id) && unit.delay().is_some() && machine.delay(id, now).is_some();
+            (!timer && !kept && machine.gate(id, now) == Gate::Open).then_some(Rule::NoForgottenStart)
         }
         Life::Stopping(Stopping { stage: Stage::Held, .. }) => {
             machine.holders(id).is_empty().then_some(Rule::NoForgottenStop)

@@ -14,6 +14,7 @@
 use super::action::{Action, Outcome};
 use super::cause::{Cause, Fall};
 use super::event::{Generation, JobId, Request};
+use super::governor::Origin;
 use super::snapshot::State;
 use super::table::Input;
 use super::turn::Turn;
@@ -55,6 +56,11 @@ impl Turn<'_> {
             Request::Start { units, replace } => self.start_request(&units, replace),
             Request::Stop { units, with_dependents } => self.stop_request(&units, with_dependents),
             Request::Restart { units, with_dependents } => self.restart_request(&units, with_dependents),
+            Request::Hold { units, held } => {
+                let outcome = self.hold_request(&units, held);
+                self.actions.push(Action::Reply { job, outcome });
+                return;
+            }
             Request::Kill { unit, signal, scope } => {
                 let outcome = self.kill_request(unit, signal, scope);
                 self.actions.push(Action::Reply { job, outcome });
@@ -188,7 +194,9 @@ impl Turn<'_> {
     pub(super) fn wish(&mut self, unit: UnitId, desired: Desired) {
         let this = self.unit_mut(unit);
         this.desired = desired;
+        this.origin = Origin::Asked;
         this.history.clear();
+        self.machine.queue.looks.insert(unit);
         self.stir(unit);
         let beaten = |job: &Job| job.aim != desired && job.named.contains(&unit);
         let jobs = std::mem::take(&mut self.machine.jobs);
@@ -242,7 +250,7 @@ fn refuse(lost: &[String]) -> Result<(), String> {
 
 impl Supervisor {
     /// The units named, groups replaced by their members; an error for an id of no unit.
-    fn expand(&self, named: &[UnitId]) -> Result<Vec<UnitId>, String> {
+    pub(super) fn expand(&self, named: &[UnitId]) -> Result<Vec<UnitId>, String> {
         let mut units = Vec::new();
         for unit in named {
             let known = self.units.get(unit.0 as usize).ok_or_else(|| NO_SUCH_UNIT.to_owned())?;
@@ -309,8 +317,8 @@ impl Supervisor {
                 let leaving = self.policy.units[unit.0 as usize].skipped.is_some();
                 self.unit_at(unit).desired == Desired::Down && !leaving
             }
-            Life::Waiting(_)
-            | Life::Preparing(_)
+            Life::Waiting(_) => self.is_held_back(unit),
+            Life::Preparing(_)
             | Life::Starting(_)
             | Life::Ready(_)
             | Life::Unhealthy(_)

@@ -5,6 +5,7 @@
 
 use super::cause::Cause;
 use super::event::{ExitStatus, Generation, Phase};
+use super::governor::Origin;
 use super::restart::History;
 use super::snapshot::State;
 use super::table::Input;
@@ -30,6 +31,10 @@ pub struct Memory {
     pub starts: u64,
     /// Automatic restarts that count.
     pub restarts: u32,
+    /// It was not to be started again by itself.
+    pub held: bool,
+    /// Why its next start was to come about, or its latest one had.
+    pub origin: Origin,
     /// Its first start had come to an end.
     pub settled: bool,
     /// One of its starts had come to an end that was no readiness.
@@ -64,6 +69,8 @@ impl Supervisor {
             generation: unit.generation,
             starts: unit.starts,
             restarts: unit.history.restarts(),
+            held: unit.held,
+            origin: unit.origin,
             settled: unit.settled,
             ended: unit.ended,
             ready_at,
@@ -97,6 +104,8 @@ impl Turn<'_> {
         this.generation = memory.generation;
         this.starts = memory.starts;
         this.history = History::of(memory.restarts);
+        this.held = memory.held;
+        this.origin = memory.origin;
         this.settled = memory.settled;
         this.ended = memory.ended;
         this.last_exit = memory.last_exit;
@@ -167,7 +176,7 @@ impl Turn<'_> {
             (State::Finished, None) if wanted => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
             (State::Waiting, None) if wanted => {
-                Some(Life::Waiting(Waiting::ForOthers { since: self.now, give_up_at: None }))
+                Some(Life::Waiting(Waiting::ForOthers { since: self.now, give_up_at: None, delay: None }))
             }
             _ => None,
         }

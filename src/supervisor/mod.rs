@@ -34,7 +34,7 @@
 //!
 //! # What can happen
 //!
-//! Requests (start, stop, restart, kill), reports (prepared, spawned, spawn failed, exited, tree empty, notify, probe
+//! Requests (start, stop, restart, kill, hold, unhold), reports (prepared, spawned, spawn failed, exited, tree empty, notify, probe
 //! result), the deadline, another plan (`reload.rs`), the shutdown. Inside the machine more follows, by messages and looks (`turn.rs`): a needed
 //! unit *fell* (was stopped, gave up, ended, was lost), a needed unit was restarted, a watched unit has changed.
 //!
@@ -54,6 +54,12 @@
 //!
 //! An edge's time-out counts from the moment the unit began to wait. For `needs` it makes a failed start.
 //!
+//! A unit that nothing is in the way of starts at once, unless it is *held* or the *governor* has it wait
+//! (`governor.rs`). Both are about starts that nobody asked for: the hold about automatic ones, the governor's budget
+//! too; its other rules (how many may be starting, how far apart, in which order) about first starts as well. What
+//! somebody asks for, and what that pulls in, goes at once and counts. A held unit keeps its wish, its back-off and
+//! its counters; it does not follow by `on_restart`, and its failed health is only shown.
+//!
 //! # Who wins when deciders disagree
 //!
 //! From strongest to weakest; a decider acts only where no stronger one has spoken.
@@ -68,7 +74,8 @@
 //!    those that hold data. They keep their wish, and come back by themselves. A crash that is to be retried is no fall:
 //!    dependents are left alone, and follow by `on_restart = "restart"` only.
 //! 5. **Time-outs and health** of the unit itself. A degraded verdict never restarts anything.
-//! 6. **Restart rules** (`restart.rs`), asked last, when the unit is at rest and still wanted up.
+//! 6. **Restart rules** (`restart.rs`), asked when the unit is at rest and still wanted up.
+//! 7. **The hold and the governor**, asked last: they delay what all others agree on, and never change what it is.
 //!
 //! Edges stand below the operator because an operator who names a unit means it. They stand above restart rules because
 //! a restart into a missing dependency is a crash loop. Holding data beats edges because a process can be started again
@@ -93,6 +100,7 @@ mod action;
 mod cause;
 mod event;
 mod gate;
+mod governor;
 mod graph;
 mod groups;
 mod invariant;
@@ -118,6 +126,7 @@ pub use event::{
     Event, ExitStatus, Failure, FailureStage, Generation, JobId, Notify, Phase, PlanChange, ProbeKind,
     Request, Verdict,
 };
+pub use governor::Origin;
 pub use invariant::{Rule, Violation};
 pub use memory::Memory;
 pub use random::Random;
@@ -126,6 +135,7 @@ pub use table::markdown as state_table;
 
 use crate::plan::policy::{PlanPolicy, UnitId};
 use snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -160,6 +170,8 @@ pub struct Supervisor {
     queue: turn::Queue,
     shutdown: Option<shutdown::Shutdown>,
     random: Random,
+    /// When the latest automatic restarts began, oldest first, as far as the governor counts them.
+    recent_restarts: VecDeque<Time>,
     /// Generations given out so far.
     generations: u64,
     /// Steps taken so far.
@@ -184,6 +196,7 @@ impl Supervisor {
             queue: turn::Queue::default(),
             shutdown: None,
             random: Random::new(seed),
+            recent_restarts: VecDeque::new(),
             generations: 0,
             turns: 0,
             now: Time::default(),

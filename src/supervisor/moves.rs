@@ -4,6 +4,7 @@ use super::action::Action;
 use super::cause::{By, Cause, End, Fall};
 use super::event::{ExitStatus, Failure, Generation, Notify, Phase};
 use super::gate::Gate;
+use super::governor::{Origin, origin_after};
 use super::restart::{self, Decision};
 use super::shutdown::Reason;
 use super::snapshot::State;
@@ -20,7 +21,11 @@ impl Turn<'_> {
         if matches!(self.unit(unit).life(), Life::Waiting(Waiting::Unreachable { .. })) {
             return;
         }
+        if self.machine.is_held_back(unit) {
+            return self.settle(unit);
+        }
         match self.machine.gate(unit, self.now) {
+            Gate::Open if self.machine.is_governed(unit) => self.queue(unit),
             Gate::Open => self.begin_start(unit),
             Gate::Expired { on, timeout } => {
                 let end = End::WaitedTooLong { on: self.name(on), timeout };
@@ -29,8 +34,11 @@ impl Turn<'_> {
             }
             Gate::Closed(blockers) => {
                 let at = blockers.iter().filter_map(|blocker| blocker.give_up_at).min();
-                if let Life::Waiting(Waiting::ForOthers { give_up_at, .. }) = self.unit_mut(unit).life_mut() {
+                if let Life::Waiting(Waiting::ForOthers { give_up_at, delay, .. }) =
+                    self.unit_mut(unit).life_mut()
+                {
                     *give_up_at = at;
+                    *delay = None;
                 }
                 if blockers.iter().any(|blocker| self.machine.is_stuck_on(*blocker)) {
                     self.settle(unit);
@@ -50,8 +58,9 @@ impl Turn<'_> {
     }
 
     /// The generation of a new start.
-    fn begin_start(&mut self, unit: UnitId) {
+    pub(super) fn begin_start(&mut self, unit: UnitId) {
         self.take_next(unit);
+        self.count_start(unit);
         self.machine.generations += 1;
         let generation = Generation(self.machine.generations);
         let this = self.unit_mut(unit);
@@ -225,7 +234,12 @@ impl Turn<'_> {
             return;
         }
         match then {
-            Then::Stay(cause) | Then::Again(cause) => self.wait(unit, cause),
+            Then::Stay(cause) | Then::Again(cause) => {
+                if let Some(origin) = origin_after(&cause) {
+                    self.unit_mut(unit).origin = origin;
+                }
+                self.wait(unit, cause);
+            }
             Then::Decide { end, ready_for } => self.decide_restart(unit, end, ready_for),
         }
     }
@@ -245,6 +259,7 @@ impl Turn<'_> {
         self.settle(unit);
         match decision {
             Decision::Again(delay) => {
+                self.unit_mut(unit).origin = Origin::Automatic;
                 self.enter(unit, Life::Backoff { until: now + delay }, Cause::Ended(end));
             }
             Decision::Finished if task => self.enter(unit, Life::Finished, Cause::Succeeded),
@@ -301,7 +316,8 @@ impl Turn<'_> {
     /// Another unit was restarted and is ready: a process older than that start is replaced.
     pub(super) fn follow(&mut self, unit: UnitId, other: UnitId) {
         let older = self.unit(unit).generation < self.unit(other).generation;
-        if older && !self.policy(unit).holds_data && self.unit(unit).desired == Desired::Up {
+        let held = self.unit(unit).held;
+        if older && !held && !self.policy(unit).holds_data && self.unit(unit).desired == Desired::Up {
             self.stop(unit, Then::Again(Cause::Followed(self.name(other))));
         }
     }

@@ -245,7 +245,7 @@ impl Turn<'_> {
         let end = End::Unhealthy(found);
         let ready_for = self.unit(unit).ready_for(self.now);
         self.enter(unit, Life::Unhealthy(up), Cause::Ended(end.clone()));
-        if watch.restart && restart::may_retry(&policy.restart, &end).is_ok() {
+        if watch.restart && !self.unit(unit).held && restart::may_retry(&policy.restart, &end).is_ok() {
             self.attempt_failed(unit, &end);
             self.stop(unit, Then::Decide { end, ready_for });
         }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::Supervisor;
 use super::cause::Cause;
 use super::event::PlanChange;
+use super::governor::Origin;
 use super::graph::{Graph, id};
 use super::snapshot::State;
 use super::table::Input;
@@ -82,6 +83,7 @@ impl Turn<'_> {
         }
         if policy.skipped.is_none() {
             self.wish(unit, Desired::Up);
+            self.unit_mut(unit).origin = Origin::Planned;
             self.message(unit, Input::Start(Cause::Planned));
         }
         self.publish(unit);
@@ -106,6 +108,7 @@ impl Turn<'_> {
             self.enter(unit, at_first(&kind), Cause::Planned);
         }
         self.wish(unit, Desired::Up);
+        self.unit_mut(unit).origin = Origin::Planned;
         self.message(unit, Input::Start(Cause::Planned));
     }
 

@@ -33,10 +33,13 @@ pub struct UnitSnapshot {
     /// How the last process ended, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_exit: Option<String>,
+    /// No automatic starts (`tenon hold`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// `STATUS=` of the unit itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// When the next automatic start is due (`backoff`).
+    /// When the next automatic start is due (`backoff`), or may be (`waiting` for the governor).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<f64>,
     /// Units it waits for, or that its stop waits for.

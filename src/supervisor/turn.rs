@@ -138,7 +138,7 @@ impl Turn<'_> {
                 self.dispatch(unit, input);
             } else if let Some(unit) = self.machine.queue.looks.pop_first() {
                 self.dispatch(unit, Input::Look);
-            } else {
+            } else if !self.admit() {
                 return;
             }
         }
@@ -221,8 +221,15 @@ impl Turn<'_> {
     }
 
     /// Wants to come up: waits for what it needs, were it only for the rest of this turn.
+    ///
+    /// One that is held and would come back by itself goes on saying what it is down for.
     pub(super) fn wait(&mut self, unit: UnitId, cause: Cause) {
-        let waiting = Waiting::ForOthers { since: self.now, give_up_at: None };
+        let waiting = Waiting::ForOthers { since: self.now, give_up_at: None, delay: None };
+        let cause = match (self.machine.would_be_held(unit), cause) {
+            (false, cause) | (true, cause @ Cause::Held(_)) => cause,
+            (true, Cause::Retried) => Cause::Held(Box::new(self.unit(unit).cause().clone())),
+            (true, cause) => Cause::Held(Box::new(cause)),
+        };
         self.enter(unit, Life::Waiting(waiting), cause);
     }
 

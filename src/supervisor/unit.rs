@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::cause::{By, Cause, End};
 use super::event::{ExitStatus, Generation, Phase, ProbeKind};
+use super::governor::{Delay, Origin};
 use super::restart::History;
 use super::snapshot::State;
 use crate::plan::policy::{Kind, OnFailure, Ready, ReadyBy, UnitPolicy};
@@ -58,6 +59,12 @@ pub(super) struct Unit {
     pub asked_signal: Option<i32>,
     /// What it says of itself.
     pub says: Option<String>,
+    /// It is not to be started again by itself. Written by requests only.
+    pub held: bool,
+    /// Why its next start comes about, or its latest one did.
+    pub origin: Origin,
+    /// When its latest start began, as far as this runner knows.
+    pub started_at: Option<Time>,
     /// What counts of its configuration from its next start on.
     pub next: Option<Box<UnitPolicy>>,
 }
@@ -91,6 +98,8 @@ pub(super) enum Waiting {
         since: Time,
         /// The first edge time-out still ahead.
         give_up_at: Option<Time>,
+        /// It could start, and the governor has it wait.
+        delay: Option<Delay>,
     },
     /// An external that does not answer.
     Unreachable {
@@ -241,6 +250,9 @@ impl Unit {
             stop_signal: None,
             asked_signal: None,
             says: None,
+            held: false,
+            origin: Origin::Planned,
+            started_at: None,
             next: None,
         }
     }
@@ -282,7 +294,9 @@ impl Unit {
     /// Its earliest timer.
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.life {
-            Life::Waiting(Waiting::ForOthers { give_up_at, .. }) => *give_up_at,
+            Life::Waiting(Waiting::ForOthers { give_up_at, delay, .. }) => {
+                [*give_up_at, delay.as_ref().and_then(Delay::until)].into_iter().flatten().min()
+            }
             Life::Waiting(Waiting::Unreachable { poll }) => poll.due(),
             Life::Starting(starting) => {
                 let settled_at = starting.settled_at.filter(|_| starting.passed);

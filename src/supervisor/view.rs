@@ -2,6 +2,7 @@
 
 use super::cause::Cause;
 use super::gate::Blocker;
+use super::governor::Delay;
 use super::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
 use super::unit::{Desired, Life, Preparing, Process, Stage, Starting, Stopping, Unit, Up, Waiting};
 use super::{Supervisor, Time};
@@ -25,7 +26,7 @@ impl Supervisor {
         };
         let retry_at = match unit.life() {
             Life::Backoff { until } => Some(seconds(*until)),
-            _ => None,
+            _ => unit.delay().and_then(Delay::until).map(seconds),
         };
         UnitSnapshot {
             unit: policy.name.to_string(),
@@ -40,6 +41,7 @@ impl Supervisor {
             restarts: unit.history.restarts(),
             starts: unit.starts,
             last_exit: unit.last_exit.map(|status| unit.last_exit_by.words(status)),
+            held: unit.held,
             says: unit.says.clone(),
             retry_at,
             waits_for: self.waits_for(id, now).iter().map(|other| self.name_of(*other)).collect(),
@@ -50,7 +52,11 @@ impl Supervisor {
     fn detail(&self, id: UnitId, now: Time) -> Option<String> {
         let unit = self.unit_at(id);
         match unit.life() {
-            Life::Waiting(Waiting::ForOthers { .. }) => {
+            Life::Waiting(Waiting::ForOthers { .. }) if self.is_held_back(id) => {
+                Some(unit.cause().to_string())
+            }
+            Life::Waiting(Waiting::ForOthers { delay: Some(delay), .. }) => Some(self.delay_words(delay)),
+            Life::Waiting(Waiting::ForOthers { delay: None, .. }) => {
                 let mut words: Vec<String> = Vec::new();
                 for word in self.blockers(id, now).iter().map(|blocker| self.blocker_words(*blocker)) {
                     // Two edges to one unit are one reason.
@@ -115,6 +121,7 @@ impl Supervisor {
     /// Units that this one's next move waits for.
     fn waits_for(&self, id: UnitId, now: Time) -> Vec<UnitId> {
         match self.unit_at(id).life() {
+            Life::Waiting(Waiting::ForOthers { delay: Some(delay), .. }) => self.delayed_by(delay),
             Life::Waiting(_) => {
                 let mut units: Vec<UnitId> = Vec::new();
                 for on in self.blockers(id, now).iter().map(|blocker| blocker.on) {
@@ -152,7 +159,11 @@ impl Supervisor {
         if let Some(other) = self.waits_for(id, now).first() {
             return Some(*other);
         }
-        match unit.cause() {
+        let cause = match unit.cause() {
+            Cause::Held(cause) => cause,
+            cause => cause,
+        };
+        match cause {
             Cause::Fell { of, .. } | Cause::Followed(of) | Cause::Replaced(of) => self.policy.find(of),
             _ => None,
         }
@@ -172,7 +183,7 @@ impl Supervisor {
             since: seconds(unit.since()),
             retry_at: match unit.life() {
                 Life::Backoff { until } => Some(seconds(*until)),
-                _ => None,
+                _ => unit.delay().and_then(Delay::until).map(seconds),
             },
         }
     }
@@ -200,8 +211,8 @@ impl Supervisor {
         let hopeless = match unit.life() {
             Life::Inactive | Life::Failed | Life::Finished | Life::Skipped => true,
             Life::Group(state) => matches!(state, State::Failed | State::Inactive),
-            Life::Waiting(_)
-            | Life::Preparing(_)
+            Life::Waiting(_) => unit.desired == Desired::Down || self.is_held_back(id),
+            Life::Preparing(_)
             | Life::Starting(_)
             | Life::Ready(_)
             | Life::Unhealthy(_)

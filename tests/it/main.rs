@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod hold;
 mod leaks;
 mod output;
 mod pid1;

@@ -9,6 +9,7 @@ mod env;
 mod events;
 mod explain;
 mod facts;
+mod hold;
 mod kill;
 mod logs;
 mod plan;
@@ -40,6 +41,8 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Restart(args) => stop::restart(context, args),
         Verb::Reexec(args) => reexec::run(context, args),
         Verb::Reload(args) => reload::run(context, args),
+        Verb::Hold(args) => hold::hold(context, args),
+        Verb::Unhold(args) => hold::unhold(context, args),
         Verb::Kill(args) => kill::run(context, args),
         Verb::Logs(args) => logs::run(context, args),
         Verb::Events(args) => events::run(context, args),

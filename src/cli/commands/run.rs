@@ -182,7 +182,7 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
     };
     let stop_budget = policy.stop.worst_case() + Duration::from_secs(5);
     let plan = Plan {
-        policy: PlanPolicy { units: vec![policy], stop_budget },
+        policy: PlanPolicy { units: vec![policy], stop_budget, ..PlanPolicy::default() },
         exec: vec![UnitExec { argv: args.command.clone(), env, log: Log::default(), ..UnitExec::default() }],
         about: vec![About { because: "command line".to_owned(), ..About::default() }],
         ..Plan::default()

@@ -133,7 +133,7 @@ pub static SECTIONS: &[Section] = &[
     s("dirs", "Folders of the runner.").of(Kinds::NODE),
     s("control", "Who may control the runner.").of(Kinds::NODE),
     s("http", "A read-only HTTP endpoint.").of(Kinds::NODE),
-    s("governor", "A budget of automatic starts over all units.").of(Kinds::NODE),
+    s("governor", "Who may start when several units want to. What is asked for by hand, and what that pulls in, goes at once and counts.").of(Kinds::NODE),
     s("edge[]", "An edge to another unit, in `needs`, `wants`, `after`, `before`."),
     s("element[]", "A conditional or repeated element of a list.").of(BOTH),
     s("limit[]", "A resource limit with both ends."),

@@ -365,9 +365,9 @@ pub static KEYS: &[Key] = &[
     k("http", "health", Bool, "Serve /healthz and /readyz.").d("true").of(Kinds::NODE).plain(),
     k("governor", "restarts", IntOr(1, 1_000_000, &["unlimited"]), "Automatic restarts of all units within `within`.").d(r#""unlimited""#).of(Kinds::NODE).plain(),
     k("governor", "within", Duration, "The window of `restarts`.").d(r#""60s""#).of(Kinds::NODE).plain(),
-    k("governor", "concurrent", IntOr(1, 10000, &["unlimited"]), "Units that may be starting at the same time.").d(r#""unlimited""#).of(Kinds::NODE).plain(),
+    k("governor", "concurrent", IntOr(1, 10000, &["unlimited"]), "Units that may be on their way to readiness at the same time.").d(r#""unlimited""#).of(Kinds::NODE).plain(),
     k("governor", "stagger", Duration, "Time between the starts of two instances of a template.").d(r#""0s""#).of(Kinds::NODE).plain(),
-    k("governor", "order", Selectors, "Who comes first when several wait for the budget, each after the one before is ready.").d("[]").of(Kinds::NODE).plain(),
+    k("governor", "order", Selectors, "These come first when several could start, one by one, each after the one before is ready.").d("[]").of(Kinds::NODE).plain(),
     // ---- elements of lists ----
     k("edge[]", "unit", Str, "The other unit: a name, a glob, `label:NAME`, a provided name.").plain(),
     k("edge[]", "until", Words(&["spawned", "ready", "finished"]), "What is waited for; left out = `ready` if it can tell, else `spawned`.").plain(),

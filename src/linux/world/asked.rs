@@ -132,6 +132,7 @@ impl Runner for World {
                 };
                 Request::Kill { unit: self.id(&unit)?, signal, scope }
             }
+            JobRequest::Hold { units, held } => Request::Hold { units: self.ids(&units)?, held },
             JobRequest::Reexec { binary } => {
                 self.next_ticket += 1;
                 self.begin_reexec(ticket, binary);

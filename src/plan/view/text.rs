@@ -7,7 +7,7 @@ use crate::diagnostic::SourceMap;
 use crate::expr::{duration, size};
 use crate::plan::exec::{File, Journaled, Preflight, UnitExec};
 use crate::plan::policy::{Kind, RestartPolicy, Stop, UnitPolicy};
-use crate::plan::{About, Need, Plan, Traced, ports, probes};
+use crate::plan::{About, Need, Plan, Traced, governor, ports, probes};
 use std::fmt::Write as _;
 
 /// The whole plan: the first line says profile and role, then every unit in start order, what is skipped, and the
@@ -102,6 +102,9 @@ fn dashed(description: &str) -> String {
 fn tail(plan: &Plan, out: &mut String) {
     for (device, users) in shared_devices(plan) {
         let _ = writeln!(out, "\ndevice {device} is shared by {}", users.join(", "));
+    }
+    if let Some(rules) = governor::words(&plan.policy) {
+        let _ = writeln!(out, "\ngovernor: {rules}");
     }
     let path = &plan.stop_path;
     if path.units.is_empty() {

@@ -226,7 +226,7 @@ impl Oracle {
                     }
                 }
             }
-            Request::Kill { .. } => {}
+            Request::Kill { .. } | Request::Hold { .. } => {}
         }
     }
 

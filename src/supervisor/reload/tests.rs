@@ -57,7 +57,7 @@ fn needs(to: u32) -> Edge {
 }
 
 fn plan(units: Vec<UnitPolicy>) -> PlanPolicy {
-    PlanPolicy { units, stop_budget: Duration::from_secs(25) }
+    PlanPolicy { units, stop_budget: Duration::from_secs(25), ..PlanPolicy::default() }
 }
 
 fn gone(mut unit: UnitPolicy) -> UnitPolicy {

@@ -1,0 +1,352 @@
+//! Who may start when several want to: the hold, and the governor's budget over all units.
+//!
+//! Every start has an [`Origin`]. What somebody asked for (a request, what that pulled in, a change of configuration
+//! that was to count at once) goes at once and is counted like any other; the hold is about automatic starts only, the
+//! governor about those and the first ones.
+//!
+//! - A *held* unit is not started again by itself, however its last start ended: it waits, and says for what. What
+//!   runs is left alone. Back-off goes on meanwhile, so that the end of the hold lets only those go whose time has come.
+//! - The governor looks at the units that could start in this turn, those of its `order` first and then whoever has
+//!   waited longest, and lets go as many as its rules allow. Each of the others says which rule it waits for.
+//!
+//! Nobody is kept waiting by a unit that itself needs it: that would be a wait for each other.
+//!
+//! Decides about starts only. Must not know: why a unit ended, back-off, processes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::action::Outcome;
+use super::cause::{Cause, span};
+use super::snapshot::State;
+use super::table::Input;
+use super::turn::Turn;
+use super::unit::{Life, Process, Starting, Stopping, Then, Unit, Waiting};
+use super::{Supervisor, Time};
+use crate::plan::policy::{EdgeKind, Kind, ReadyBy, UnitId};
+
+/// Automatic restarts of the window that are remembered at most, whatever the limit.
+const RECENT_MAX: usize = 1_000_000;
+
+/// Why a unit starts, as far as it matters for who goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// It is in the plan: its first start.
+    #[default]
+    Planned,
+    /// Somebody asked for it.
+    Asked,
+    /// It was up, or was to be, and comes back by itself.
+    Automatic,
+}
+
+/// What a unit that could start waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Delay {
+    /// The end of this turn, when the governor looks at all that could.
+    Turn,
+    /// One that comes before it in the governor's order, and is not ready.
+    Order { first: UnitId },
+    /// So many automatic restarts within this time are used up.
+    Budget { limit: u32, within: Duration, until: Time },
+    /// So many units are starting already.
+    Concurrent { under_way: usize, limit: u32 },
+    /// An instance of the same template was started less than this ago.
+    Stagger { gap: Duration, after: UnitId, until: Time },
+}
+
+impl Delay {
+    /// When it may be over by time alone.
+    pub(super) const fn until(&self) -> Option<Time> {
+        match self {
+            Delay::Budget { until, .. } | Delay::Stagger { until, .. } => Some(*until),
+            Delay::Turn | Delay::Order { .. } | Delay::Concurrent { .. } => None,
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Nothing is in the way of this start but the governor, who looks at it at the end of the turn.
+    pub(super) fn queue(&mut self, unit: UnitId) {
+        if let Life::Waiting(Waiting::ForOthers { give_up_at, delay, .. }) = self.unit_mut(unit).life_mut() {
+            *give_up_at = None;
+            delay.get_or_insert(Delay::Turn);
+        }
+    }
+
+    /// Lets one unit go whose turn it is; whether there was one.
+    pub(super) fn admit(&mut self) -> bool {
+        if self.machine.policy.governor.is_off() {
+            return false;
+        }
+        for unit in self.machine.queued() {
+            let found = self.machine.delay(unit, self.now);
+            let Some(found) = found else {
+                self.begin_start(unit);
+                return true;
+            };
+            let Life::Waiting(Waiting::ForOthers { delay, .. }) = self.unit_mut(unit).life_mut() else {
+                continue;
+            };
+            let news = delay.as_ref() != Some(&found);
+            *delay = Some(found);
+            if news {
+                self.publish(unit);
+            }
+        }
+        false
+    }
+
+    /// A start of this unit begins.
+    pub(super) fn count_start(&mut self, unit: UnitId) {
+        let now = self.now;
+        self.unit_mut(unit).started_at = Some(now);
+        let governor = &self.machine.policy.governor;
+        let (limit, within) = (governor.restarts, governor.within);
+        if limit.is_some() && self.unit(unit).origin == Origin::Automatic {
+            let recent = &mut self.machine.recent_restarts;
+            while recent.front().is_some_and(|first| now.since(*first) >= within)
+                || recent.len() >= RECENT_MAX
+            {
+                recent.pop_front();
+            }
+            recent.push_back(now);
+        }
+    }
+
+    /// Somebody wants no automatic restarts of these units, or wants them again.
+    pub(super) fn hold_request(&mut self, units: &[UnitId], held: bool) -> Outcome {
+        let named = match self.machine.expand(units) {
+            Ok(named) => named,
+            Err(why) => return Outcome::Refused(why),
+        };
+        for unit in named {
+            if self.unit(unit).held == held {
+                continue;
+            }
+            let waits = matches!(self.unit(unit).life(), Life::Waiting(Waiting::ForOthers { .. }));
+            let automatic = self.unit(unit).origin == Origin::Automatic;
+            self.unit_mut(unit).held = held;
+            match (waits && automatic && !self.machine.is_external(unit), held) {
+                (true, true) => {
+                    let cause = self.unit(unit).cause().clone();
+                    self.wait(unit, cause);
+                }
+                (true, false) => self.wait(unit, Cause::Released),
+                (false, true) => self.publish(unit),
+                (false, false) => {
+                    self.publish(unit);
+                    self.follow_at_last(unit);
+                }
+            }
+        }
+        Outcome::Done
+    }
+
+    /// What a held unit was not to follow meanwhile.
+    fn follow_at_last(&mut self, unit: UnitId) {
+        for edge in self.machine.graph.edges(unit).to_vec() {
+            let follows = edge.kind == EdgeKind::Needs && edge.restart_with;
+            if follows && self.unit(edge.to).state() == State::Ready {
+                self.message(unit, Input::Follow(edge.to));
+            }
+        }
+    }
+}
+
+/// Whose doing the next start of a unit is, if what brought it to waiting says so.
+pub(super) const fn origin_after(cause: &Cause) -> Option<Origin> {
+    match cause {
+        Cause::Fell { .. } | Cause::Followed(_) | Cause::Ended(_) | Cause::Retried => Some(Origin::Automatic),
+        Cause::Reconfigured => Some(Origin::Asked),
+        Cause::Planned
+        | Cause::Condition(_)
+        | Cause::StartRequested
+        | Cause::PulledIn(_)
+        | Cause::StopRequested
+        | Cause::RestartRequested
+        | Cause::Replaced(_)
+        | Cause::ShutDown
+        | Cause::GaveUp(..)
+        | Cause::NothingToWaitFor
+        | Cause::Prepared
+        | Cause::Spawned
+        | Cause::Answered
+        | Cause::Unanswered(_)
+        | Cause::Recovered
+        | Cause::Succeeded
+        | Cause::Members
+        | Cause::Held(_)
+        | Cause::Released
+        | Cause::Remembered(_) => None,
+    }
+}
+
+impl Supervisor {
+    /// Whether a unit is not to be started, for it would be by itself and it is held.
+    pub(super) fn is_held_back(&self, unit: UnitId) -> bool {
+        let known = self.unit_at(unit);
+        let waits = matches!(known.life(), Life::Waiting(Waiting::ForOthers { .. }));
+        waits && self.would_be_held(unit)
+    }
+
+    /// Whether a unit would be, were it to wait for its start now.
+    pub(super) fn would_be_held(&self, unit: UnitId) -> bool {
+        let known = self.unit_at(unit);
+        known.held && known.origin == Origin::Automatic && !self.is_external(unit)
+    }
+
+    pub(super) fn is_external(&self, unit: UnitId) -> bool {
+        matches!(self.policy.units[unit.0 as usize].kind, Kind::External { .. })
+    }
+
+    /// Whether the governor has a say in this unit's next start.
+    pub(super) fn is_governed(&self, unit: UnitId) -> bool {
+        !self.policy.governor.is_off()
+            && self.unit_at(unit).origin != Origin::Asked
+            && !self.is_external(unit)
+    }
+
+    /// Those that could start, in the order in which the governor looks at them.
+    fn queued(&self) -> Vec<UnitId> {
+        let mut queue: Vec<(usize, Time, UnitId)> = Vec::new();
+        for unit in self.ids() {
+            if let Life::Waiting(Waiting::ForOthers { since, delay: Some(_), .. }) = self.unit_at(unit).life()
+            {
+                queue.push((self.rank(unit), *since, unit));
+            }
+        }
+        queue.sort_unstable();
+        queue.into_iter().map(|(_, _, unit)| unit).collect()
+    }
+
+    /// A unit's place in the governor's order; behind all of them if it has none.
+    fn rank(&self, unit: UnitId) -> usize {
+        let order = &self.policy.governor.order;
+        order.iter().position(|other| *other == unit).unwrap_or(order.len())
+    }
+
+    /// What keeps a unit waiting that could start otherwise; `None`: it is its turn.
+    pub(super) fn delay(&self, unit: UnitId, now: Time) -> Option<Delay> {
+        let governor = &self.policy.governor;
+        let behind: BTreeSet<UnitId> = self.graph.all_dependents(&[unit]).into_iter().collect();
+        let place = governor.order.iter().position(|other| *other == unit);
+        let mut before = governor.order.iter().copied().take(place.unwrap_or(0));
+        if let Some(first) = before.find(|first| !behind.contains(first) && self.is_coming(*first)) {
+            return Some(Delay::Order { first });
+        }
+        if let Some(limit) = governor.restarts.filter(|_| self.unit_at(unit).origin == Origin::Automatic) {
+            let within = governor.within;
+            let counted = self.recent_restarts.iter().filter(|at| now.since(**at) < within);
+            let counted: Vec<Time> = counted.copied().collect();
+            // The one whose leaving the window makes room.
+            let over = counted.len().saturating_sub(limit.max(1) as usize);
+            if let Some(at) = counted.get(over).filter(|_| counted.len() >= limit as usize) {
+                return Some(Delay::Budget { limit, within, until: *at + within });
+            }
+        }
+        if let Some(limit) = governor.concurrent {
+            let under_way = self.ids().filter(|other| !behind.contains(other) && self.is_under_way(*other));
+            let under_way = under_way.count();
+            if under_way >= limit as usize {
+                return Some(Delay::Concurrent { under_way, limit });
+            }
+        }
+        self.stagger(unit, governor.stagger, now)
+    }
+
+    fn stagger(&self, unit: UnitId, gap: Duration, now: Time) -> Option<Delay> {
+        if gap.is_zero() {
+            return None;
+        }
+        let template = |unit: UnitId| template(&self.policy.units[unit.0 as usize].name);
+        let own = template(unit)?;
+        let siblings = self.ids().filter(|other| *other != unit && template(*other) == Some(own));
+        let siblings = siblings.filter_map(|other| Some((self.unit_at(other).started_at?, other)));
+        let (at, after) = siblings.max()?;
+        (now.since(at) < gap).then_some(Delay::Stagger { gap, after, until: at + gap })
+    }
+
+    /// Whether a unit is on its way to readiness, as the governor counts. A task that nobody declared a readiness of
+    /// is on its way until its process runs: it takes as long as it takes.
+    fn is_under_way(&self, id: UnitId) -> bool {
+        let policy = &self.policy.units[id.0 as usize];
+        let unit = self.unit_at(id);
+        match unit.life() {
+            Life::Preparing(_) => true,
+            Life::Starting(Starting { process: Some(Process::Running(_)), .. }) => {
+                !matches!(policy.kind, Kind::Task { .. }) || policy.ready.by != ReadyBy::Spawn
+            }
+            Life::Starting(Starting { process, .. }) => process.is_some(),
+            Life::Inactive
+            | Life::Waiting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Finished
+            | Life::Failed
+            | Life::Skipped
+            | Life::Group(_) => false,
+        }
+    }
+
+    /// Whether those behind a unit in the governor's order are to wait for it: it is on its way, or could be at once.
+    /// One that is in back-off, held, or waits for others keeps nobody waiting.
+    fn is_coming(&self, id: UnitId) -> bool {
+        let unit = self.unit_at(id);
+        let again = |then: &Then| match then {
+            Then::Stay(_) => false,
+            Then::Again(_) | Then::Decide { .. } => self.is_wanted(id) && !unit.held,
+        };
+        match unit.life() {
+            Life::Waiting(Waiting::ForOthers { delay, .. }) => delay.is_some(),
+            Life::Stopping(Stopping { then, .. }) => again(then),
+            _ => self.is_under_way(id),
+        }
+    }
+
+    /// What the governor keeps a unit waiting for, in words.
+    pub(super) fn delay_words(&self, delay: &Delay) -> String {
+        let what = match delay {
+            Delay::Turn => return "for the governor".to_owned(),
+            Delay::Order { first } => format!("`{}` comes first", self.policy.units[first.0 as usize].name),
+            Delay::Budget { limit, within, .. } => {
+                format!("{limit} of {limit} restarts within {} used up", span(*within))
+            }
+            Delay::Concurrent { under_way, limit } => format!("{under_way} of {limit} cold starts under way"),
+            Delay::Stagger { gap, after, .. } => {
+                format!("{} after the start of `{}`", span(*gap), self.policy.units[after.0 as usize].name)
+            }
+        };
+        format!("for the governor: {what}")
+    }
+
+    /// Whom a delay is about: the one that comes first, those under way.
+    pub(super) fn delayed_by(&self, delay: &Delay) -> Vec<UnitId> {
+        match delay {
+            Delay::Turn | Delay::Budget { .. } => Vec::new(),
+            Delay::Order { first } => vec![*first],
+            Delay::Concurrent { .. } => self.ids().filter(|other| self.is_under_way(*other)).collect(),
+            Delay::Stagger { after, .. } => vec![*after],
+        }
+    }
+}
+
+impl Unit {
+    /// What the governor keeps it waiting for.
+    pub(super) const fn delay(&self) -> Option<&Delay> {
+        match self.life() {
+            Life::Waiting(Waiting::ForOthers { delay, .. }) => delay.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// `engine` of `engine@0`.
+fn template(name: &str) -> Option<&str> {
+    name.split_once('@').map(|(template, _)| template)
+}
+
+#[cfg(test)]
+mod tests;
