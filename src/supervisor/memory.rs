@@ -5,6 +5,7 @@
 
 use super::cause::Cause;
 use super::event::{ExitStatus, Generation, Phase};
+use super::moves::ends_by_itself;
 use super::restart::History;
 use super::snapshot::State;
 use super::table::Input;
@@ -13,7 +14,8 @@ use super::unit::{
     Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Up, Waiting, ready_interval, watch,
 };
 use super::{Supervisor, Time};
-use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId};
+use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
+use std::time::Duration;
 
 /// One unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,6 +122,28 @@ impl Turn<'_> {
         }
     }
 
+    /// A main process that was not ready yet. What tells its readiness itself may have done so while nobody listened, and
+    /// will not do it again: nobody is killed for that, it counts as ready once it has had its time.
+    fn recalled_start(&self, policy: &UnitPolicy, pid: i32) -> Starting {
+        let now = self.now;
+        let assumed = policy.ready.by == ReadyBy::Push;
+        let by_spawn = policy.ready.by == ReadyBy::Spawn && !ends_by_itself(policy);
+        let timeout = policy.ready.timeout.filter(|_| !ends_by_itself(policy));
+        let settle =
+            if matches!(policy.kind, Kind::Task { .. }) { Duration::ZERO } else { policy.ready.settle };
+        let settled = if assumed { timeout.unwrap_or_default().max(settle) } else { settle };
+        Starting {
+            process: Some(Process::Running(pid)),
+            ready_by: timeout.filter(|_| !assumed).map(|timeout| now + timeout),
+            settled_at: Some(now + settled),
+            passed: by_spawn || assumed,
+            assumed,
+            degraded: None,
+            poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(now)),
+            last: None,
+        }
+    }
+
     /// The state a unit goes on in; `None`: from the beginning.
     fn recalled_life(&self, unit: UnitId, memory: &Memory) -> Option<Life> {
         let policy = self.policy(unit);
@@ -150,15 +174,7 @@ impl Turn<'_> {
                 complaint: None,
             })),
             (State::Preparing | State::Starting, Some((Phase::Main, pid))) => {
-                Some(Life::Starting(Starting {
-                    process: Some(Process::Running(pid)),
-                    ready_by: policy.ready.timeout.map(|timeout| self.now + timeout),
-                    settled_at: Some(self.now + policy.ready.settle),
-                    passed: policy.ready.by == ReadyBy::Spawn && !matches!(policy.kind, Kind::Task { .. }),
-                    degraded: None,
-                    poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(self.now)),
-                    last: None,
-                }))
+                Some(Life::Starting(self.recalled_start(policy, pid)))
             }
             // A bootstrap step is begun anew, with everything before it.
             (_, Some((phase, pid))) => Some(stopping(Some(pid), phase)),
@@ -166,9 +182,7 @@ impl Turn<'_> {
             (State::Backoff, None) if wanted => Some(Life::Backoff { until: memory.until }),
             (State::Finished, None) if wanted => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
-            (State::Waiting, None) if wanted => {
-                Some(Life::Waiting(Waiting::ForOthers { since: self.now, give_up_at: None }))
-            }
+            (State::Waiting, None) if wanted => Some(Life::Waiting(Waiting::for_others())),
             _ => None,
         }
     }

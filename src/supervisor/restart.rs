@@ -13,6 +13,8 @@ use crate::supervisor::Time;
 
 /// Used where a plan lists no delay at all (it never should): better than a hot loop.
 const FALLBACK_DELAY: Duration = Duration::from_secs(1);
+/// Restarts of an earlier runner that are held against a limit, at most.
+const RECALLED_MOST: u32 = 1_000;
 
 /// The automatic restarts of a unit that still count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,9 +26,11 @@ pub struct History {
 }
 
 impl History {
-    /// So many restarts that count, as remembered by an earlier runner.
+    /// So many restarts that count, as remembered by an earlier runner. When they were is not remembered: long ago, so
+    /// that they count where all do, and not within a window.
     pub fn of(restarts: u32) -> Self {
-        Self { restarts, recent: VecDeque::new() }
+        let kept = restarts.min(RECALLED_MOST) as usize;
+        Self { restarts, recent: VecDeque::from(vec![Time::default(); kept]) }
     }
 
     /// Forgets everything, as after a start on request.

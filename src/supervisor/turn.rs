@@ -222,8 +222,7 @@ impl Turn<'_> {
 
     /// Wants to come up: waits for what it needs, were it only for the rest of this turn.
     pub(super) fn wait(&mut self, unit: UnitId, cause: Cause) {
-        let waiting = Waiting::ForOthers { since: self.now, give_up_at: None };
-        self.enter(unit, Life::Waiting(waiting), cause);
+        self.enter(unit, Life::Waiting(Waiting::for_others()), cause);
     }
 
     /// A unit fell: those that need it follow, and those that need them. Each is told once. Those that

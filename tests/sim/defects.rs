@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenon::plan::policy::{PlanPolicy, UnitId};
 use tenon::sim::{Law, Machine, generate, run};
 use tenon::supervisor::{
-    Action, Event, Generation, Phase, ProbeKind, Request, Supervisor, Time, Verdict, Violation,
+    Action, Event, Generation, Memory, Phase, ProbeKind, Request, Supervisor, Time, Verdict, Violation,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -161,6 +161,10 @@ impl Machine for Defective {
     fn deadline(&self) -> Option<Time> {
         let lost = self.defect == Defect::LosesDeadlines;
         self.inner.deadline().filter(|at| !lost || at.0.as_millis() % 2 == 0)
+    }
+
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>) {
+        Machine::reborn(&mut self.inner, seed)
     }
 
     /// The defect is outside the machine; its own invariants would tell too much, or nothing.

@@ -40,6 +40,7 @@ impl Oracle {
 
     fn judge_start(&mut self, unit: UnitId, generation: Generation) {
         let now = self.now;
+        self.take_next(unit);
         if generation.0 <= self.highest {
             self.find(Law::Generations, Some(unit), "a generation was used again");
         }
@@ -73,6 +74,8 @@ impl Oracle {
             settled: seen.settled,
             ended: seen.ended,
             rested_at: seen.rested_at,
+            missing: std::mem::take(&mut seen.missing),
+            limited: seen.limited,
             last_exit: seen.last_exit,
             restarts: history.0,
             recent: history.1,
@@ -92,7 +95,7 @@ impl Oracle {
                 continue;
             }
             let name = &self.plan.units[edge.to.0 as usize].name;
-            let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
+            let waited = self.has_waited(unit, edge);
             let good = match edge.kind {
                 EdgeKind::Needs => self.reached(edge),
                 EdgeKind::Wants | EdgeKind::After => {
@@ -177,7 +180,9 @@ impl Oracle {
         if own.is_none() && !asked && policy.holds_data {
             self.find(Law::DataIsKept, Some(unit), "stopped for somebody else's sake");
         }
-        if !asked && (!seen.dragged || policy.holds_data) {
+        // A stop for its own failure that was held back while others went first stays one, whoever falls meanwhile.
+        let first = self.own_failure_at(unit).is_some_and(|at| seen.dragged_at.is_some_and(|then| at < then));
+        if !asked && (!seen.dragged || first || policy.holds_data) {
             let seen = self.get_mut(unit);
             seen.settled = true;
             seen.ended = true;
@@ -304,9 +309,6 @@ impl Oracle {
             let seen = self.get(unit).clone();
             let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
             let active = seen.is_live() || seen.preparing || asking;
-            let limited = self.edges[unit.0 as usize]
-                .iter()
-                .any(|edge| edge.kind == EdgeKind::Needs && edge.timeout.is_some());
             let due = seen.no_later.is_none_or(|at| at < self.now);
             let stopped = seen.signalled_at.is_some_and(|at| at + LONG < self.now);
             if seen.is_live() && stopped {
@@ -315,7 +317,7 @@ impl Oracle {
             if seen.wanted
                 && !active
                 && !seen.never
-                && !limited
+                && !seen.limited
                 && due
                 && self.waits_for(unit, true).is_none()
             {
