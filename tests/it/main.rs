@@ -25,3 +25,7 @@ mod profile;
 mod puppet;
 mod reload;
 mod runner;
+mod stories;
+#[allow(dead_code, reason = "shared with `tests/sim`, which uses the rest of it")]
+#[path = "../scenarios/story.rs"]
+mod story;
