@@ -6,9 +6,9 @@
     clippy::panic,
     reason = "a test says what it wants and fails"
 )]
-
 mod adopt;
 mod before;
+mod budget;
 mod byte_exact;
 mod client;
 mod context;
@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod leaks;
 mod output;
 mod pid1;
 mod ports;
@@ -25,7 +26,10 @@ mod profile;
 mod puppet;
 mod reload;
 mod runner;
+mod steady;
 mod stories;
 #[allow(dead_code, reason = "shared with `tests/sim`, which uses the rest of it")]
 #[path = "../scenarios/story.rs"]
 mod story;
+mod systemd_files;
+mod upward;
