@@ -116,8 +116,24 @@ impl<'a> World<'a> {
             report: Report::new(&scenario.plan),
             left: false,
         };
+        // How units are at the very beginning is so before anybody asks them.
+        let begins = |(time, happening): &&(Time, Happening)| {
+            let state = matches!(happening, Happening::Sick { .. } | Happening::Troubled { .. });
+            *time == Time::default() && state
+        };
+        for (_, happening) in scenario.script.iter().filter(begins) {
+            match happening {
+                Happening::Sick { unit, sickness: Some(sickness) } => {
+                    world.sickness.insert(*unit, *sickness);
+                }
+                Happening::Troubled { unit, trouble: Some(trouble) } => {
+                    world.trouble.insert(*unit, *trouble);
+                }
+                _ => {}
+            }
+        }
         world.at(Time::default(), Due::Report(Event::PlanLoaded(scenario.plan.clone())));
-        for (time, happening) in &scenario.script {
+        for (time, happening) in scenario.script.iter().filter(|happening| !begins(happening)) {
             world.at(*time, Due::Happens(happening.clone()));
         }
         if let Some(calm) = scenario.calm {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::story::{Done, Event, Followed, Line, Story, follow, span};
 use tenon::diagnostic::{SourceMap, has_errors, human};
 use tenon::load::{SearchPath, load};
-use tenon::plan::policy::{PlanPolicy, Scope, UnitId};
+use tenon::plan::exec::UnitExec;
+use tenon::plan::policy::{PlanPolicy, Scope, UnitId, UnitPolicy};
 use tenon::plan::reload::{Allowed, merge};
-use tenon::plan::{EnvFileText, Inputs, Plan, build};
+use tenon::plan::{About, EnvFileText, Inputs, Plan, build};
 use tenon::resolve::{self, Dirs, Options};
 use tenon::sim::{Act, Entry, Fate, Faults, Happening, LeftOvers, Report, Scenario, Sickness, Trouble, run};
 use tenon::supervisor::snapshot::State;
@@ -51,6 +52,10 @@ struct Teller<'a> {
     plan: Plan,
     scenario: Scenario,
     requests: Vec<Done>,
+    /// What was said of units that are yet to come.
+    later: Vec<Done>,
+    /// What counts of a unit from its next start on, and its starts so far.
+    pending: Vec<(UnitId, u64, (UnitPolicy, UnitExec, About))>,
 }
 
 pub fn play(name: &str) {
@@ -66,7 +71,15 @@ pub fn play(name: &str) {
         until: Time(story.lines.last().expect("a line").at() + AFTERWARDS),
         calm: None,
     };
-    let mut teller = Teller { story: &story, folder, plan, scenario, requests: Vec::new() };
+    let mut teller = Teller {
+        story: &story,
+        folder,
+        plan,
+        scenario,
+        requests: Vec::new(),
+        later: Vec::new(),
+        pending: Vec::new(),
+    };
     for line in &story.lines {
         if let Line::Done(done) = line {
             teller.tell(done);
@@ -132,6 +145,12 @@ impl Teller<'_> {
         let flag = |name: &str| done.args.iter().any(|arg| arg == name);
         let units = || named.iter().map(|name| self.unit(name)).collect::<Vec<_>>();
         let unit = || self.unit(named[0]);
+        if matches!(done.verb.as_str(), "sick" | "break" | "doom")
+            && self.plan.policy.find(named[0]).is_none()
+        {
+            self.later.push(done.clone());
+            return;
+        }
         let happening = match done.verb.as_str() {
             "start" => Happening::Ask(Request::Start { units: units(), replace: flag("--replace") }),
             "stop" => {
@@ -163,6 +182,11 @@ impl Teller<'_> {
             self.requests.push(done.clone());
         }
         self.scenario.script.push((Time(done.at), happening));
+        if done.verb == "reload" {
+            for later in std::mem::take(&mut self.later) {
+                self.tell(&Done { at: done.at, ..later });
+            }
+        }
     }
 
     fn act(&mut self, unit: UnitId, change: impl Fn(&mut Act)) {
@@ -191,10 +215,19 @@ impl Teller<'_> {
             restarts: args.iter().any(|arg| arg == "--apply-restarts"),
             destructive: destructive.map(|pair| pair[1].clone()).collect(),
         };
+        // Who has started since the last reload is what that one made it.
+        let starts = |id: UnitId| machine.unit(id).map_or(0, |unit| unit.starts);
+        for (id, before, (policy, exec, about)) in std::mem::take(&mut self.pending) {
+            let at = id.0 as usize;
+            if starts(id) > before {
+                (self.plan.policy.units[at], self.plan.exec[at], self.plan.about[at]) = (policy, exec, about);
+            }
+        }
         let new = plan(&self.story.node_file(Some(name), &self.folder));
         let merged =
             merge(&self.plan, &new, &is_up, &is_free, &allowed).expect("a plan that can take its place");
         self.plan = merged.plan;
+        self.pending = merged.next.iter().map(|(id, what)| (*id, starts(*id), what.clone())).collect();
         self.scenario.acts.resize(self.plan.policy.units.len(), Vec::new());
         Happening::Reload(Box::new(PlanChange {
             plan: self.plan.policy.clone(),
