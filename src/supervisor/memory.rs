@@ -3,7 +3,7 @@
 //! Taken by [`Supervisor::memory`] after every change, given back by [`Event::PlanResumed`](super::Event::PlanResumed).
 //! Whatever cannot be told from a memory is decided as for a crash: what ran and is gone has ended in a way nobody saw.
 
-use super::cause::Cause;
+use super::cause::{Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
 use super::moves::ends_by_itself;
 use super::restart::History;
@@ -40,6 +40,8 @@ pub struct Memory {
     pub ready_at: Time,
     /// Until when it was to wait, if it was in back-off.
     pub until: Time,
+    /// It was being ended for a failure of its own: what comes after is a matter of its restart rules.
+    pub rules_decide: bool,
     /// How its last main process ended.
     pub last_exit: Option<ExitStatus>,
     /// What had brought it there, in words.
@@ -70,6 +72,7 @@ impl Supervisor {
             ended: unit.ended,
             ready_at,
             until,
+            rules_decide: matches!(unit.life(), Life::Stopping(Stopping { then: Then::Decide { .. }, .. })),
             last_exit: unit.last_exit,
             cause: unit.cause().to_string(),
         })
@@ -152,13 +155,21 @@ impl Turn<'_> {
         }
         let wanted = self.unit(unit).desired == Desired::Up;
         let cause = Cause::Remembered(memory.cause.clone());
-        let then = if wanted { Then::Again(cause) } else { Then::Stay(cause) };
+        let then = match (wanted, memory.rules_decide) {
+            (true, true) => {
+                let status = memory.last_exit.unwrap_or(ExitStatus::Unknown);
+                Then::Decide { end: End::Exited { status, premature: false }, ready_for: None }
+            }
+            (true, false) => Then::Again(cause),
+            (false, _) => Then::Stay(cause),
+        };
         let stopping = |process: Option<i32>, phase| {
             let process = process.map(Process::Running);
             Life::Stopping(Stopping {
                 process,
                 phase,
                 stage: Stage::Held,
+                ladder: Vec::new(),
                 then: then.clone(),
                 round: self.machine.turns,
             })
@@ -180,7 +191,8 @@ impl Turn<'_> {
             (_, Some((phase, pid))) => Some(stopping(Some(pid), phase)),
             (State::Stopping, None) if policy.stop.scope != Scope::Main => Some(stopping(None, Phase::Main)),
             (State::Backoff, None) if wanted => Some(Life::Backoff { until: memory.until }),
-            (State::Finished, None) if wanted => Some(Life::Finished),
+            // Who has finished stays so, whatever is wanted of it since.
+            (State::Finished, None) => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
             (State::Waiting, None) if wanted => Some(Life::Waiting(Waiting::for_others())),
             _ => None,

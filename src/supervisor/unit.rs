@@ -9,7 +9,7 @@ use super::cause::{By, Cause, End};
 use super::event::{ExitStatus, Generation, Phase, ProbeKind};
 use super::restart::History;
 use super::snapshot::State;
-use crate::plan::policy::{Edge, Kind, OnFailure, Ready, ReadyBy, UnitId, UnitPolicy, Until};
+use crate::plan::policy::{Edge, Kind, OnFailure, Ready, ReadyBy, Rung, UnitId, UnitPolicy, Until};
 use crate::supervisor::Time;
 
 /// An external without `[health]` is lost after so many unanswered questions in a row.
@@ -180,6 +180,8 @@ pub(super) struct Stopping {
     pub phase: Phase,
     /// How far the stop has come.
     pub stage: Stage,
+    /// The ladder it began with, from its first rung on: another plan does not change a stop under way.
+    pub ladder: Vec<Rung>,
     /// What comes after.
     pub then: Then,
     /// Which step of the machine decided it: units without an order between them belong together by it.

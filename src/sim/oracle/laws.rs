@@ -138,8 +138,10 @@ impl Oracle {
         let first = self.get(unit).signalled_at;
         let began = first.unwrap_or(now);
         let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
-        let ladder = self.plan.units[unit.0 as usize].stop.worst_case();
-        let ladder = self.share_at_least(ladder, began);
+        if first.is_none() {
+            self.get_mut(unit).ladder = self.plan.units[unit.0 as usize].stop.worst_case();
+        }
+        let ladder = self.share_at_least(self.get(unit).ladder, began);
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
         }

@@ -1,9 +1,10 @@
 //! What another plan and another runner mean for what was seen.
 
+use super::retry::SelfEnd;
 use super::{Oracle, Seen};
 use crate::plan::policy::{PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{Memory, Phase, PlanChange};
+use crate::supervisor::{ExitStatus, Memory, Phase, PlanChange};
 
 impl Oracle {
     /// Another plan is in force: who is wanted now, and what is due with the next start.
@@ -13,6 +14,7 @@ impl Oracle {
         }
         let before = std::mem::take(&mut self.plan);
         self.take_plan(change.plan.clone());
+        self.plan_since = self.now;
         self.next = change.next.iter().cloned().collect();
         for unit in self.ids() {
             let at = unit.0 as usize;
@@ -64,6 +66,7 @@ impl Oracle {
             return;
         }
         self.take_plan(plan.clone());
+        self.plan_since = self.now;
         self.next.clear();
         self.requests.values_mut().for_each(|(_, answered)| *answered = true);
         for (unit, memory) in self.ids().zip(memories) {
@@ -83,19 +86,21 @@ impl Oracle {
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);
         (seen.signalled_at, seen.killed) = (None, false);
         (seen.dragged, seen.dragged_at) = (false, None);
-        if policy.restart.within.is_some() {
-            seen.recent.clear();
-        }
+        seen.recent.clear();
         if external {
             (seen.passed_at, seen.asked_at, seen.unreachable, seen.rested_at) = (None, None, false, now);
             return;
         }
         let stopping = memory.state == State::Stopping;
         let step = matches!(memory.process, Some((Phase::Step(_), _)));
-        // Why it was being stopped is not remembered: it starts again without a back-off if it is wanted.
+        // Of a stop it is remembered whether its own rules decide what comes after; else it starts again if it is wanted.
         if stopping || step {
             seen.named = true;
-            seen.clear();
+            (seen.self_end, seen.not_before, seen.no_later, seen.never) = (None, None, None, false);
+        }
+        if memory.rules_decide {
+            let status = memory.last_exit.unwrap_or(ExitStatus::Unknown);
+            seen.self_end = Some(SelfEnd::Exited { status, premature: false, ready_for: None });
         }
         let Some((phase, _)) = memory.process else {
             seen.process = None;

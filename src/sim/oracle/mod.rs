@@ -80,6 +80,8 @@ pub struct Oracle {
     /// Conflicts, mutual, with groups replaced by their members.
     conflicts: Vec<Vec<UnitId>>,
     seen: Vec<Seen>,
+    /// Who follows the restarts of others does so from here on.
+    plan_since: Time,
     /// What counts of these units from their next start on.
     next: BTreeMap<UnitId, UnitPolicy>,
     highest: u64,
@@ -102,6 +104,7 @@ impl Oracle {
             edges,
             conflicts: mutual_conflicts(plan),
             seen: vec![Seen::default(); plan.units.len()],
+            plan_since: Time::default(),
             next: BTreeMap::new(),
             highest: 0,
             requests: BTreeMap::new(),
@@ -163,6 +166,11 @@ impl Oracle {
             (None, _) => {}
         }
         std::mem::take(&mut self.findings)
+    }
+
+    /// Whether it has seen the end of the runner begin.
+    pub const fn is_leaving(&self) -> bool {
+        self.shutdown_at.is_some()
     }
 
     fn find(&mut self, law: Law, unit: Option<UnitId>, message: &str) {

@@ -107,11 +107,11 @@ impl Oracle {
 
 impl super::Seen {
     fn may_restart(&mut self, rules: &Restart, now: Time) -> bool {
-        let Some(limit) = rules.max_restarts else { return true };
-        if let Some(window) = rules.within {
-            self.recent.retain(|at| now.since(*at) < window);
-        }
-        let allowed = self.recent.len() < limit as usize;
+        let used = match rules.within {
+            Some(window) => self.recent.iter().filter(|at| now.since(**at) < window).count(),
+            None => self.restarts as usize,
+        };
+        let allowed = rules.max_restarts.is_none_or(|limit| used < limit as usize);
         if allowed {
             self.recent.push_back(now);
         }

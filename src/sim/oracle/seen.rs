@@ -1,6 +1,7 @@
 //! What has been seen of each unit, and what follows from it for others.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::Oracle;
 use super::retry::SelfEnd;
@@ -41,6 +42,8 @@ pub(super) struct Seen {
     pub unhealthy_at: Option<Time>,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
+    /// How long the ladder of that stop is.
+    pub ladder: Duration,
     /// It has been sent KILL.
     pub killed: bool,
     /// A question is on its way.
@@ -216,7 +219,8 @@ impl Oracle {
                 let premature = ready_at.is_none() && !task;
                 let ready_for = ready_at.map(|at| self.now.since(at));
                 let exited = SelfEnd::Exited { status, premature, ready_for };
-                self.get_mut(unit).self_end = Some(failing.unwrap_or(exited));
+                // An earlier runner may have known already.
+                self.get_mut(unit).self_end.get_or_insert(failing.unwrap_or(exited));
             }
             Phase::Step(_) | Phase::Main => {}
         }
@@ -423,7 +427,7 @@ impl Oracle {
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let now = self.now;
         let seen = self.get(unit);
-        let asking = self.is_external(unit) && seen.starts > 0;
+        let asking = self.is_external(unit) && seen.starts > 0 && !seen.named;
         let down = !seen.is_live() && !seen.preparing;
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
@@ -439,7 +443,7 @@ impl Oracle {
             let newer = edge.restart_with
                 && !other_stops
                 && other.generation > seen.generation
-                && self.ready_since(edge.to) > seen.asked_at
+                && self.ready_since(edge.to) > seen.asked_at.max(Some(self.plan_since))
                 && matches!(seen.process, Some((Phase::Main, _)));
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);

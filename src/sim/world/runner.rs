@@ -24,7 +24,7 @@ impl World<'_> {
     /// The runner is killed. What it was told of before, and what was on its way to it, is lost; a child between fork and
     /// exec sees that its parent has gone, and ends. Everything that runs goes on.
     pub(super) fn runner_dies(&mut self, machine: &mut dyn Machine, away: Duration) {
-        if self.shutting_down || self.left || self.away {
+        if self.shutting_down || self.oracle.is_leaving() || self.left || self.away {
             return;
         }
         self.away = true;
