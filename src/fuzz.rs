@@ -2,8 +2,8 @@
 //! messages of units. Each takes any bytes and must come back, without a panic and soon; where there is something to
 //! compare, it is compared.
 //!
-//! The property tests below play them on every run of the tests, `fuzz/` with coverage as a guide (`scripts/test --all`).
-//! Not an interface: nothing else may call this.
+//! The property tests below play them on every run of the tests. Public for a fuzzer that is guided by coverage; not an
+//! interface.
 
 use crate::control::framing::Decoder;
 use crate::control::message::Call;
