@@ -45,7 +45,7 @@ fn what_must_never_be() {
     check(
         FLAP,
         "web is ready while db is not ready",
-        &["5s `web` is ready (spawned) while `db` is backoff (exited with 1)"],
+        &["5s `web` is ready (spawned) while `db` is stopping (exited with 1)"],
     );
     check(FLAP, "db failed or backoff", &["5s `db` is backoff (exited with 1)"]);
     // Two conditions on the same selector mean two units.
