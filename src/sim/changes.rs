@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::generate::{health, odd, ready, restart, stop, unit};
+use super::generate::{acts, health, odd, ready, restart, stop, unit};
 use super::{Happening, Scenario};
 use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId, UnitPolicy, Until};
 use crate::supervisor::{PlanChange, Random, Time};
@@ -24,6 +24,9 @@ pub(super) fn add(random: &mut Random, scenario: &mut Scenario, span: Duration) 
         for (at, time) in times.into_iter().enumerate() {
             let change = change(random, &plan, at + 1 == count);
             plan = change.plan.clone();
+            for unit in plan.units.iter().skip(scenario.acts.len()) {
+                scenario.acts.push(acts(random, unit));
+            }
             added.push((time, Happening::Reload(Box::new(change))));
         }
     }
@@ -57,6 +60,11 @@ fn change(random: &mut Random, before: &PlanPolicy, last: bool) -> PlanChange {
         grow(random, &mut change.plan);
     }
     orders(&mut change.plan);
+    // How a unit is kept and what it waits for counts at once, so it is the same in both.
+    for (id, next) in &mut change.next {
+        let now = change.plan.units[id.0 as usize].clone();
+        *next = UnitPolicy { ready: next.ready.clone(), ..now };
+    }
     change
 }
 

@@ -234,7 +234,7 @@ fn reverse_for_stops(plan: &mut PlanPolicy) {
     }
 }
 
-fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
+pub(super) fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
     let task = matches!(policy.kind, Kind::Task { .. });
     (0..=random.below(5)).map(|_| act(random, task)).collect()
 }

@@ -17,7 +17,6 @@
 //! | 31 | pebble | an action on something dead is never answered | `OneAnswer` |
 //! | 46, 52 | s6-overlay, kubernetes | a timer is not armed again | `Kept` |
 //! | 24 | systemd | a start by hand does not clear the counters | `Kept` |
-//! | 22 | systemd | the back-off never comes down again | `Kept` |
 //! | 27 | Horust | death by a signal counts as success | `Kept` |
 //! | 59, 77 | Supervisor, systemd | a runner that goes on forgets what runs and starts it again | `OneProcess` |
 //! | – | own rule | what holds data follows like everybody else | `DataIsKept` |
@@ -49,8 +48,6 @@ enum Defect {
     LosesDeadlines,
     /// 24: what was asked for by hand is told to the machine as what it had planned itself: nothing is cleared.
     KeepsCountersOnStart,
-    /// 22: a time in readiness is never long enough.
-    NeverResets,
     /// 27: a death by signal is told as an exit with 0.
     TakesSignalsForSuccess,
     /// 59, 77: what was written down of processes is not read.
@@ -75,11 +72,7 @@ impl Defective {
     fn falsified(&self, event: Event) -> Event {
         match (self.defect, event) {
             (
-                Defect::IgnoresOrder
-                | Defect::IgnoresLimits
-                | Defect::IgnoresStopOrder
-                | Defect::NeverResets
-                | Defect::ForgetsData,
+                Defect::IgnoresOrder | Defect::IgnoresLimits | Defect::IgnoresStopOrder | Defect::ForgetsData,
                 Event::PlanLoaded(plan),
             ) => Event::PlanLoaded(self.falsified_plan(plan)),
             (Defect::TakesLateReports, Event::Exited { unit, generation, phase, status }) => {
@@ -117,7 +110,6 @@ impl Defective {
                 Defect::IgnoresLimits => unit.restart.max_restarts = None,
                 Defect::IgnoresStopOrder => unit.stop_after.clear(),
                 Defect::ForgetsData => unit.holds_data = false,
-                Defect::NeverResets => unit.restart.reset_after = Duration::from_secs(1_000_000),
                 _ => {}
             }
         }
@@ -285,11 +277,6 @@ fn a_timer_that_never_fires() {
 #[test]
 fn a_start_by_hand_that_does_not_work_after_a_give_up() {
     check(Defect::KeepsCountersOnStart, Law::Kept);
-}
-
-#[test]
-fn a_back_off_that_never_comes_down() {
-    check(Defect::NeverResets, Law::Kept);
 }
 
 #[test]
