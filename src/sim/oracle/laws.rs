@@ -71,6 +71,7 @@ impl Oracle {
             starts: seen.starts + 1,
             preparing: true,
             wanted: seen.wanted,
+            away_since: seen.away_since,
             settled: seen.settled,
             ended: seen.ended,
             rested_at: seen.rested_at,

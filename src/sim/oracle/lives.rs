@@ -70,7 +70,7 @@ impl Oracle {
         self.next.clear();
         self.requests.values_mut().for_each(|(_, answered)| *answered = true);
         for (unit, memory) in self.ids().zip(memories) {
-            if let Some(memory) = memory {
+            if let Some(memory) = memory.as_ref().filter(|_| !self.is_group(unit)) {
                 self.resume(unit, memory);
             }
         }
@@ -89,6 +89,8 @@ impl Oracle {
         seen.recent.clear();
         if external {
             (seen.passed_at, seen.asked_at, seen.unreachable, seen.rested_at) = (None, None, false, now);
+            // It begins anew, as after a restart by hand.
+            seen.named = true;
             return;
         }
         let stopping = memory.state == State::Stopping;

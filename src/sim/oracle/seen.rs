@@ -60,6 +60,8 @@ pub(super) struct Seen {
     pub dragged_at: Option<Time>,
     /// At this moment, something that it needs is away, and it goes with it.
     pub adrift: bool,
+    /// It is not to come up by itself, or was lost, since.
+    pub away_since: Option<Time>,
     /// Its first start has come to an end.
     pub settled: bool,
     /// A start has come to an end that was no readiness.
@@ -339,6 +341,12 @@ impl Oracle {
     pub(super) fn update(&mut self) {
         self.note_missing();
         for unit in self.ids() {
+            let lost = self.is_lost(unit);
+            let (away, now) = (self.is_away(unit) || lost, self.now);
+            let seen = self.get_mut(unit);
+            seen.away_since = if away { seen.away_since.or(Some(now)) } else { None };
+        }
+        for unit in self.ids() {
             if self.ready_since(unit).is_some() {
                 self.get_mut(unit).settled = true;
             }
@@ -402,6 +410,13 @@ impl Oracle {
         !skipped && !done && (!seen.wanted || seen.never)
     }
 
+    /// Whether an external has been lost that takes those along that need it.
+    fn is_lost(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let stop_on_loss = self.plan.units[unit.0 as usize].kind == (Kind::External { stop_on_loss: true });
+        seen.unreachable && stop_on_loss && seen.passed_at.is_some()
+    }
+
     /// Whether a unit is down because of one that is away, however many needs behind.
     pub(super) fn lies_in_ruins(&self, unit: UnitId) -> bool {
         let mut open = vec![unit];
@@ -435,10 +450,8 @@ impl Oracle {
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
-            let stop_on_loss =
-                matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
-            let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
-            let fell = away || other.adrift || lost;
+            // Who runs is left alone by an edge that came after the fall.
+            let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
             let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
                 && !other_stops
