@@ -1,7 +1,7 @@
 //! Rules over a simulated life in words: what must never be, and what must be at a time.
 //!
 //! ```text
-//! engine@* starting while mooncake-store not ready
+//! engine@* starting while store not ready
 //! store ready or finished and web ready at 5m
 //! ```
 //!
