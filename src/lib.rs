@@ -30,6 +30,8 @@ pub mod control;
 pub mod diagnostic;
 pub mod expr;
 pub mod facts;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod linux;
 pub mod load;
 pub mod plan;

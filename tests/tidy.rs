@@ -24,6 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("control", &["supervisor::snapshot"]),
     ("linux", &["supervisor", "plan", "control"]),
     ("cli", &["*"]),
+    ("fuzz", &["diagnostic", "load", "resolve", "plan", "expr", "control", "linux"]),
 ];
 
 /// Files that may call what the rest may not, and why they exist.

@@ -128,6 +128,11 @@ pub enum Verb {
     ///
     /// Exit status: 0 the same, 1 different.
     Diff(DiffArgs),
+    /// Play this node under virtual time: what happens when something fails.
+    ///
+    /// Nothing real is started: programs are assumed to do as they should, unless told otherwise. Prints what would
+    /// happen, with the exact times of every restart, and judges rules.
+    Simulate(SimulateArgs),
     /// Look at the profiles, compare and change them.
     #[command(subcommand)]
     Profile(ProfileVerb),
@@ -412,6 +417,59 @@ pub struct ShutdownArgs {
     #[arg(long, group = "machine")]
     pub halt: bool,
 }
+
+/// `simulate`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = SIMULATE_HELP)]
+pub struct SimulateArgs {
+    /// Units to simulate, with what they need and want (default: what `run` would run).
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+    /// How long.
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    pub span: Duration,
+    /// Something fails: `store@30s:oom` once, `store@30s..2m:exit:1` all that time, `store@30s..:exec` from then on.
+    #[arg(long, value_name = "UNIT@TIME:KIND")]
+    pub fail: Vec<String>,
+    /// Somebody starts a unit.
+    #[arg(long, value_name = "UNIT@TIME")]
+    pub start: Vec<String>,
+    /// Somebody stops a unit.
+    #[arg(long, value_name = "UNIT@TIME")]
+    pub stop: Vec<String>,
+    /// Somebody restarts a unit.
+    #[arg(long, value_name = "UNIT@TIME")]
+    pub restart: Vec<String>,
+    /// The runner is told to shut down.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub shutdown: Option<Duration>,
+    /// From a unit's start to its readiness (a task: to its end); `never` is a time too.
+    #[arg(long, value_name = "UNIT=TIME")]
+    pub takes: Vec<String>,
+    /// From the first stop signal to a unit's end; `never`: it ignores the signal.
+    #[arg(long, value_name = "UNIT=TIME")]
+    pub ends: Vec<String>,
+    /// A rule: what must never be.
+    #[arg(long, value_name = "RULE")]
+    pub never: Vec<String>,
+    /// A rule: what must be at a time.
+    #[arg(long, value_name = "RULE at TIME")]
+    pub expect: Vec<String>,
+    /// With the jitter of this seed; left out: every delay exactly as listed.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+/// What stands below the help of `simulate`.
+const SIMULATE_HELP: &str = "\
+Kinds of failure: exit:N, signal:NAME, oom (once, or with `..` at once after each start); exec (cannot be executed), \
+hang (no probe passes), unhealthy (the health probe fails), degraded (somebody else is not well).
+
+A rule is `UNIT [is] [not] STATE [or STATE…]`, joined by `while` or `and`:
+  --never \"engine@* starting while store not ready\"
+  --expect \"engine@* ready at 5m\"
+UNIT is a name, a glob or label:NAME. A rule of --never is broken once some units are so (different conditions mean
+different units), one of --expect once not all are. A broken rule is shown with its time and cause, and the exit code is 1.";
 
 /// `facts`.
 #[derive(Debug, Clone, Args)]

@@ -14,6 +14,8 @@ mod clock;
 mod credentials;
 mod eventlog;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod helper;
 mod identity;
 mod lastwords;

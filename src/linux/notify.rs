@@ -134,7 +134,7 @@ fn bind_path(fd: &OwnedFd, path: &Path, owner: Option<(Uid, Option<Gid>)>) -> Re
     }
 }
 
-fn parse(datagram: &[u8]) -> Vec<Notify> {
+pub(super) fn parse(datagram: &[u8]) -> Vec<Notify> {
     let text = String::from_utf8_lossy(datagram);
     text.lines()
         .filter_map(|line| {

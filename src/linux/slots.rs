@@ -194,6 +194,7 @@ impl Slots {
                 origin: origin(flags >> ORIGIN),
                 settled: flags & 0x1_0000 != 0,
                 ended: flags & 0x100_0000 != 0,
+                rules_decide: flags & 0x1_0000_0000 != 0,
                 ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
                 until: Time(Duration::from_nanos(get(S_UNTIL))),
                 last_exit: exit(get(S_EXIT)),
@@ -220,7 +221,8 @@ impl Slots {
                 | flag(memory.held, HELD)
                 | (origin_code(memory.origin) << ORIGIN)
                 | flag(memory.settled, 0x1_0000)
-                | flag(memory.ended, 0x100_0000),
+                | flag(memory.ended, 0x100_0000)
+                | flag(memory.rules_decide, 0x1_0000_0000),
         );
         set(S_READY_AT, memory.ready_at.0.as_nanos() as u64);
         set(S_UNTIL, memory.until.0.as_nanos() as u64);
@@ -416,6 +418,7 @@ mod tests {
             ended: false,
             ready_at: Time(Duration::from_millis(1500)),
             until: Time(Duration::from_secs(9)),
+            rules_decide: true,
             last_exit: Some(ExitStatus::Signal { signal: 9, core: false, oom: true }),
             cause: "killed by SIGKILL (out of memory)".to_owned(),
         }

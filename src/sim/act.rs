@@ -51,8 +51,19 @@ pub struct LeftOvers {
 pub enum Sickness {
     /// It does not answer as it should.
     Fails,
+    /// As [`Fails`](Self::Fails), but only what asks for its health finds it.
+    Unhealthy,
     /// It is well, somebody else is not.
     Degraded,
+}
+
+/// What becomes of the starts of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// Its program cannot be executed.
+    NotExecuted,
+    /// Its main process ends so as soon as it runs.
+    Ends(ExitStatus),
 }
 
 impl Default for Act {

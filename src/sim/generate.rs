@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::act::{Act, Fate, LeftOvers, Sickness};
-use super::{Faults, Happening, Scenario};
+use super::{Faults, Happening, Scenario, changes};
 use crate::plan::policy::{
     CausePattern, Edge, EdgeKind, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy, Restart,
     RestartPolicy, Rung, Scope, Stop, UnitId, UnitPolicy, Until,
@@ -18,8 +18,16 @@ const SCRIPT_MILLIS: u64 = 120_000;
 /// Afterwards, quiet for so long: longer than any delay, time-out and ladder made here.
 const CALM: Duration = Duration::from_secs(400);
 
-/// The scenario of a seed.
+/// The scenario of a seed: another plan may come in the middle of it, and the runner may die.
 pub fn generate(seed: u64) -> Scenario {
+    let mut scenario = generate_still(seed);
+    let mut random = Random::new(seed ^ 0x00c4_a46e);
+    changes::add(&mut random, &mut scenario, Duration::from_millis(SCRIPT_MILLIS));
+    scenario
+}
+
+/// The scenario of a seed, with one plan and one runner for the whole life.
+pub fn generate_still(seed: u64) -> Scenario {
     let mut random = Random::new(seed);
     let most = if random.percent(80) { 10 } else { 38 };
     let size = 3 + random.below(most);
@@ -33,8 +41,14 @@ pub fn generate(seed: u64) -> Scenario {
     }
     let externals: Vec<bool> =
         plan.units.iter().map(|unit| matches!(unit.kind, Kind::External { .. })).collect();
+    // A conflict with what has no process says nothing, not even through a group.
+    let mut groups: Vec<bool> = Vec::new();
+    for unit in &plan.units {
+        let hollow = |at: &UnitId| externals[at.0 as usize] || groups[at.0 as usize];
+        groups.push(matches!(&unit.kind, Kind::Group { members } if members.iter().any(hollow)));
+    }
     for unit in &mut plan.units {
-        unit.conflicts.retain(|other| !externals[other.0 as usize]);
+        unit.conflicts.retain(|other| !externals[other.0 as usize] && !groups[other.0 as usize]);
         // Giving up after a wait leaves no trace of a process, so nobody outside could tell why the runner ends.
         if unit.edges.iter().any(|edge| edge.timeout.is_some()) {
             let kept = Restart {
@@ -64,7 +78,7 @@ pub fn generate(seed: u64) -> Scenario {
 }
 
 /// Milliseconds that are no multiple of anything configured, so that no two things happen at once by design.
-fn odd(random: &mut Random, most: u64) -> Duration {
+pub(super) fn odd(random: &mut Random, most: u64) -> Duration {
     Duration::from_millis(random.below(most) * 10 + 3)
 }
 
@@ -76,7 +90,7 @@ fn id(at: u64) -> UnitId {
     UnitId(at as u32)
 }
 
-fn unit(random: &mut Random, at: u64) -> UnitPolicy {
+pub(super) fn unit(random: &mut Random, at: u64) -> UnitPolicy {
     let kind = match random.below(100) {
         72..=86 => Kind::Task { has_command: random.percent(80) },
         87..=92 if at > 2 => {
@@ -143,7 +157,7 @@ fn edges(random: &mut Random, at: u64) -> Vec<Edge> {
     edges
 }
 
-fn ready(random: &mut Random, kind: &Kind) -> Ready {
+pub(super) fn ready(random: &mut Random, kind: &Kind) -> Ready {
     let interval = Duration::from_millis(500 + random.below(3) * 500);
     let by = match (kind, random.below(10)) {
         (Kind::External { .. }, _) | (Kind::Service, 0..=3) => ReadyBy::Poll { interval },
@@ -155,7 +169,7 @@ fn ready(random: &mut Random, kind: &Kind) -> Ready {
     Ready { by, timeout: Some(seconds(random, 4, 20)), settle }
 }
 
-fn health(random: &mut Random) -> Health {
+pub(super) fn health(random: &mut Random) -> Health {
     Health {
         interval: seconds(random, 1, 4),
         start_period: if random.percent(30) { seconds(random, 1, 10) } else { Duration::ZERO },
@@ -165,7 +179,7 @@ fn health(random: &mut Random) -> Health {
     }
 }
 
-fn restart(random: &mut Random, service: bool) -> Restart {
+pub(super) fn restart(random: &mut Random, service: bool) -> Restart {
     let policy = match random.below(10) {
         0..=6 if service => RestartPolicy::Always,
         7 => RestartPolicy::OnFailure,
@@ -194,7 +208,7 @@ fn restart(random: &mut Random, service: bool) -> Restart {
     }
 }
 
-fn stop(random: &mut Random) -> Stop {
+pub(super) fn stop(random: &mut Random) -> Stop {
     let rung = |signal, timeout| Rung { signal, timeout };
     let ladder = match random.below(3) {
         0 => vec![rung(2, seconds(random, 1, 3)), rung(15, seconds(random, 1, 5))],
@@ -220,7 +234,7 @@ fn reverse_for_stops(plan: &mut PlanPolicy) {
     }
 }
 
-fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
+pub(super) fn acts(random: &mut Random, policy: &UnitPolicy) -> Vec<Act> {
     let task = matches!(policy.kind, Kind::Task { .. });
     (0..=random.below(5)).map(|_| act(random, task)).collect()
 }

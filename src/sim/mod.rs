@@ -5,29 +5,38 @@
 //! knows nothing else, and the whole story comes back as a [`Report`]. The same scenario gives the same report.
 //!
 //! - `act.rs`: how a fake process behaves. `world.rs`: the kernel. `oracle.rs`: the rules over time.
-//! - `generate.rs`: a scenario from a seed, hostile on purpose. `minimise.rs`: the shortest script that still fails.
+//! - `generate.rs`: a scenario from a seed, hostile on purpose; `changes.rs`: other plans and other runners in it. `minimise.rs`: the
+//!   shortest life that still fails. `life.rs`: a life as a line of text.
+//! - `rule.rs`: what users say must never be, or be at a time.
 //! - `text.rs`: scenarios as text, for named tests. `report.rs`: the story, one aligned line an event.
 //!
 //! Must not know: the real clock, the filesystem, the inside of the machine.
 
 mod act;
+mod changes;
 mod generate;
+mod life;
 mod minimise;
 mod oracle;
 mod report;
+mod rule;
 mod text;
 mod world;
 
-pub use act::{Act, Fate, LeftOvers, Sickness};
-pub use generate::generate;
+pub use act::{Act, Fate, LeftOvers, Sickness, Trouble};
+pub use generate::{generate, generate_still};
+pub use life::Life;
 pub use minimise::minimise;
 pub use oracle::{Finding, Law, Oracle};
 pub use report::{Entry, Report};
+pub use rule::{Breach, Rule};
 pub use text::parse;
 pub use world::run;
 
 use crate::plan::policy::{PlanPolicy, UnitId};
-use crate::supervisor::{Action, Event, ExitStatus, Request, Supervisor, Time, Violation};
+use crate::supervisor::{
+    Action, Event, ExitStatus, Memory, PlanChange, Request, Supervisor, Time, Violation,
+};
 use std::time::Duration;
 
 /// What is simulated: the machine, or a test's defective stand-in for it.
@@ -38,6 +47,9 @@ pub trait Machine {
     fn deadline(&self) -> Option<Time>;
     /// See [`Supervisor::violations`].
     fn violations(&self) -> Vec<Violation>;
+    /// The runner is killed and started again: what it had written down of each unit, and the plan it kept. From here on
+    /// it is a machine that knows nothing, with another seed.
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>);
 }
 
 impl Machine for Supervisor {
@@ -51,6 +63,14 @@ impl Machine for Supervisor {
 
     fn violations(&self) -> Vec<Violation> {
         Supervisor::violations(self).to_vec()
+    }
+
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>) {
+        let plan = self.policy().clone();
+        let units = (0..plan.units.len()).map(|at| UnitId(u32::try_from(at).unwrap_or(u32::MAX)));
+        let memories = units.map(|unit| self.memory(unit)).collect();
+        *self = Supervisor::new(seed);
+        (plan, memories)
     }
 }
 
@@ -92,6 +112,20 @@ pub enum Happening {
     },
     /// A report nobody sent: another generation, another unit, another time.
     Forged(Event),
+    /// From now on, the starts of a unit go so; what runs of it is not touched, but by [`Trouble::Ends`].
+    Troubled {
+        /// Which.
+        unit: UnitId,
+        /// How; `None` = as it was.
+        trouble: Option<Trouble>,
+    },
+    /// Another plan.
+    Reload(Box<PlanChange>),
+    /// The runner is killed, and another one goes on after this long.
+    RunnerDies {
+        /// Nobody looks meanwhile.
+        away: Duration,
+    },
     /// Changes how a unit is, from now on: its probes answer so.
     Sick {
         /// Which.

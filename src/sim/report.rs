@@ -5,6 +5,7 @@ use crate::plan::policy::{PlanPolicy, UnitId};
 use crate::supervisor::{
     Action, Change, Event, Outcome, Phase, Request, Time, signal_name, snapshot::State, span,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// One thing that happened.
@@ -34,6 +35,11 @@ impl Report {
     pub fn new(plan: &PlanPolicy) -> Self {
         let names = plan.units.iter().map(|unit| unit.name.to_string()).collect();
         Self { names, entries: Vec::new(), findings: Vec::new() }
+    }
+
+    /// Another plan: units may have come.
+    pub(super) fn knows(&mut self, plan: &PlanPolicy) {
+        self.names = plan.units.iter().map(|unit| unit.name.to_string()).collect();
     }
 
     /// The status the machine left with, if it did.
@@ -76,14 +82,14 @@ impl Report {
     /// Within a moment in the order in which it came about; a signal only where somebody heard it.
     pub fn timeline(&self) -> String {
         let mut text = String::new();
-        let mut last: Vec<Option<State>> = vec![None; self.names.len()];
+        let mut last: BTreeMap<UnitId, State> = BTreeMap::new();
         for moment in self.entries.chunk_by(|(one, _), (two, _)| one == two) {
             let mut lines: Vec<Line> = Vec::new();
             for (_, entry) in moment {
                 let Entry::Action(action) = entry else { continue };
                 match action {
-                    Action::Publish(change) if last[change.unit.0 as usize] != Some(change.after.state) => {
-                        last[change.unit.0 as usize] = Some(change.after.state);
+                    Action::Publish(change) if last.get(&change.unit) != Some(&change.after.state) => {
+                        last.insert(change.unit, change.after.state);
                         lines.retain(|line| line.state_of != Some(change.unit));
                         lines.push(Line::state(change, &self.name(change.unit)));
                     }

@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use super::act::{Act, Fate, Sickness};
+mod runner;
+
+use super::act::{Act, Fate, Sickness, Trouble};
 use super::oracle::{Finding, Law, Oracle};
 use super::report::{Entry, Report};
 use super::{Happening, Machine, Scenario};
-use crate::plan::policy::{Kind, ReadyBy, Scope, UnitId};
+use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
 use crate::supervisor::{
-    Action, Event, ExitStatus, Failure, FailureStage, Generation, JobId, Phase, ProbeKind, Random, Time,
-    Verdict,
+    Action, Event, ExitStatus, Failure, FailureStage, Generation, JobId, Memory, Phase, ProbeKind, Random,
+    Time, Verdict,
 };
 
 /// Steps at one point of time; more is a loop that eats the processor.
@@ -44,6 +46,8 @@ enum Due {
     LeftOversGo { unit: UnitId, generation: Generation },
     /// From the script.
     Happens(Happening),
+    /// Another runner goes on where the last one has left off.
+    GoesOn { plan: Box<PlanPolicy>, memories: Vec<Option<Memory>> },
     /// The script is over and the calm too: everything due must have come about.
     CalmOver,
 }
@@ -53,6 +57,8 @@ enum Due {
 struct Start {
     act: Act,
     running: Option<(Phase, i32)>,
+    /// The last process that came to be, gone or not: what the kernel's side of a runner's memory names.
+    last: Option<(Phase, i32)>,
     born_at: Time,
     left_overs: bool,
     awaited: bool,
@@ -61,6 +67,10 @@ struct Start {
 
 struct World<'a> {
     scenario: &'a Scenario,
+    /// The plan in force.
+    plan: PlanPolicy,
+    /// What counts of these units from their next start on.
+    next: BTreeMap<UnitId, UnitPolicy>,
     now: Time,
     queue: BinaryHeap<Reverse<(Time, u64)>>,
     due: BTreeMap<u64, Due>,
@@ -71,6 +81,10 @@ struct World<'a> {
     /// Reports about one unit's processes keep their order, however late.
     last_report: BTreeMap<UnitId, Time>,
     sickness: BTreeMap<UnitId, Sickness>,
+    trouble: BTreeMap<UnitId, Trouble>,
+    /// Nobody is there to be told.
+    away: bool,
+    shutting_down: bool,
     pids: i32,
     jobs: u64,
     oracle: Oracle,
@@ -82,6 +96,8 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let mut world = Self {
             scenario,
+            plan: scenario.plan.clone(),
+            next: BTreeMap::new(),
             now: Time::default(),
             queue: BinaryHeap::new(),
             due: BTreeMap::new(),
@@ -91,14 +107,33 @@ impl<'a> World<'a> {
             counts: BTreeMap::new(),
             last_report: BTreeMap::new(),
             sickness: BTreeMap::new(),
+            trouble: BTreeMap::new(),
+            away: false,
+            shutting_down: false,
             pids: 100,
             jobs: 0,
             oracle: Oracle::new(&scenario.plan),
             report: Report::new(&scenario.plan),
             left: false,
         };
+        // How units are at the very beginning is so before anybody asks them.
+        let begins = |(time, happening): &&(Time, Happening)| {
+            let state = matches!(happening, Happening::Sick { .. } | Happening::Troubled { .. });
+            *time == Time::default() && state
+        };
+        for (_, happening) in scenario.script.iter().filter(begins) {
+            match happening {
+                Happening::Sick { unit, sickness: Some(sickness) } => {
+                    world.sickness.insert(*unit, *sickness);
+                }
+                Happening::Troubled { unit, trouble: Some(trouble) } => {
+                    world.trouble.insert(*unit, *trouble);
+                }
+                _ => {}
+            }
+        }
         world.at(Time::default(), Due::Report(Event::PlanLoaded(scenario.plan.clone())));
-        for (time, happening) in &scenario.script {
+        for (time, happening) in scenario.script.iter().filter(|happening| !begins(happening)) {
             world.at(*time, Due::Happens(happening.clone()));
         }
         if let Some(calm) = scenario.calm {
@@ -118,7 +153,7 @@ impl<'a> World<'a> {
         let (mut at_once, mut seen) = (0, self.now);
         for _ in 0..STEPS {
             let coming = self.queue.peek().map(|Reverse((time, _))| *time);
-            let deadline = machine.deadline().filter(|_| !self.left);
+            let deadline = machine.deadline().filter(|_| !self.left && !self.away);
             let next = match (coming, deadline) {
                 (Some(coming), Some(deadline)) => coming.min(deadline.max(self.now)),
                 (Some(only), None) => only,
@@ -143,6 +178,11 @@ impl<'a> World<'a> {
         }
         let findings = self.oracle.finish(self.now, machine.deadline());
         self.report.findings.extend(findings);
+        self.ask_for_violations(machine);
+    }
+
+    /// What the machine itself has found wrong.
+    fn ask_for_violations(&mut self, machine: &dyn Machine) {
         for violation in machine.violations() {
             let finding = Finding {
                 at: self.now,
@@ -168,6 +208,7 @@ impl<'a> World<'a> {
             Due::Ends { unit, generation, phase, status } => self.ends(unit, generation, phase, status),
             Due::LeftOversGo { unit, generation } => self.left_overs_go(unit, generation),
             Due::Happens(happening) => self.happens(machine, happening),
+            Due::GoesOn { plan, memories } => self.goes_on(machine, *plan, memories),
             Due::CalmOver => {
                 let findings = self.oracle.after_calm(self.now);
                 self.report.findings.extend(findings);
@@ -185,7 +226,21 @@ impl<'a> World<'a> {
                 self.jobs += 1;
                 self.step(machine, &Event::Request(JobId(self.jobs), request));
             }
-            Happening::Shutdown { fast } => self.step(machine, &Event::Shutdown { fast }),
+            Happening::Shutdown { fast } => {
+                self.shutting_down |= !self.away;
+                self.step(machine, &Event::Shutdown { fast });
+            }
+            Happening::Reload(change) => self.reload(machine, *change),
+            Happening::RunnerDies { away } => self.runner_dies(machine, away),
+            Happening::Troubled { unit, trouble: None } => {
+                self.trouble.remove(&unit);
+            }
+            Happening::Troubled { unit, trouble: Some(trouble) } => {
+                self.trouble.insert(unit, trouble);
+                if let Trouble::Ends(status) = trouble {
+                    self.happens(machine, Happening::Crash { unit, status });
+                }
+            }
             Happening::Forged(event) => self.step(machine, &event),
             Happening::Crash { unit, status } => {
                 let running =
@@ -207,7 +262,7 @@ impl<'a> World<'a> {
     }
 
     fn step(&mut self, machine: &mut dyn Machine, event: &Event) {
-        if self.left {
+        if self.left || self.away {
             return;
         }
         self.report.entries.push((self.now, Entry::Event(event.clone())));
@@ -225,16 +280,14 @@ impl<'a> World<'a> {
     fn execute(&mut self, action: &Action) -> bool {
         match *action {
             Action::Prepare { unit, generation } => {
+                if let (Some(next), Some(place)) =
+                    (self.next.remove(&unit), self.plan.units.get_mut(unit.0 as usize))
+                {
+                    *place = next;
+                }
                 let act = self.next_act(unit);
                 let (takes, works) = act.prepare;
-                let start = Start {
-                    act,
-                    running: None,
-                    born_at: self.now,
-                    left_overs: false,
-                    awaited: false,
-                    told_empty: false,
-                };
+                let start = Start::new(act, self.now);
                 self.starts.insert((unit, generation), start);
                 let result = if works { Ok(()) } else { Err(failure(FailureStage::Preflight)) };
                 self.tell(unit, takes, Event::Prepared { unit, generation, result });
@@ -274,6 +327,9 @@ impl<'a> World<'a> {
 
     /// A report about a unit's processes: maybe late, never out of order, maybe twice.
     fn tell(&mut self, unit: UnitId, takes: Duration, event: Event) {
+        if self.away {
+            return;
+        }
         let late = self.random.percent(self.scenario.faults.late);
         let delay = if late { Duration::from_millis(self.random.below(3_000)) } else { Duration::ZERO };
         let before = self.last_report.get(&unit).copied().unwrap_or_default();
@@ -289,15 +345,26 @@ impl<'a> World<'a> {
     fn born(&mut self, unit: UnitId, generation: Generation, phase: Phase) {
         self.pids += 1;
         let (pid, now) = (self.pids, self.now);
-        let policy = &self.scenario.plan.units[unit.0 as usize];
+        let trouble = self.trouble.get(&unit).copied().filter(|_| phase == Phase::Main);
+        let push = self.plan.units[unit.0 as usize].ready.by == ReadyBy::Push;
         let Some(start) = self.starts.get_mut(&(unit, generation)) else { return };
-        let act = start.act.clone();
-        if !act.spawn.1 && phase == Phase::Main {
-            let event = Event::SpawnFailed { unit, generation, phase, failure: failure(FailureStage::Fork) };
+        let mut act = start.act.clone();
+        let failed = match trouble {
+            Some(Trouble::NotExecuted) => Some(FailureStage::Exec),
+            _ if !act.spawn.1 && phase == Phase::Main => Some(FailureStage::Fork),
+            Some(Trouble::Ends(status)) => {
+                act.ends = Some((Duration::ZERO, status));
+                None
+            }
+            None => None,
+        };
+        if let Some(stage) = failed {
+            let event = Event::SpawnFailed { unit, generation, phase, failure: failure(stage) };
             self.tell(unit, Duration::ZERO, event);
             return;
         }
         start.running = Some((phase, pid));
+        start.last = start.running;
         start.born_at = now;
         self.tell(unit, Duration::ZERO, Event::Spawned { unit, generation, phase, pid });
         let end = match phase {
@@ -307,7 +374,8 @@ impl<'a> World<'a> {
         if let Some((after, status)) = end {
             self.at(now + after, Due::Ends { unit, generation, phase, status });
         }
-        if let (Phase::Main, ReadyBy::Push, Some(after)) = (phase, &policy.ready.by, act.ready_after) {
+        let silent = self.sickness.get(&unit) == Some(&Sickness::Fails);
+        if let (Phase::Main, true, Some(after)) = (phase, push && !silent, act.ready_after) {
             let (kind, verdict) = (ProbeKind::Ready, Verdict::Pass);
             self.tell(unit, after, Event::ProbeResult { unit, generation, kind, verdict });
         }
@@ -367,17 +435,10 @@ impl<'a> World<'a> {
     }
 
     fn probe(&mut self, unit: UnitId, generation: Generation, kind: ProbeKind) {
-        let external = matches!(self.scenario.plan.units[unit.0 as usize].kind, Kind::External { .. });
+        let external = matches!(self.plan.units[unit.0 as usize].kind, Kind::External { .. });
         if external && !self.starts.contains_key(&(unit, generation)) {
             let act = self.next_act(unit);
-            let start = Start {
-                act,
-                running: None,
-                born_at: self.now,
-                left_overs: false,
-                awaited: false,
-                told_empty: false,
-            };
+            let start = Start::new(act, self.now);
             self.starts.insert((unit, generation), start);
         }
         let Some(start) = self.starts.get(&(unit, generation)) else { return };
@@ -387,10 +448,11 @@ impl<'a> World<'a> {
         let alive = external || start.running.is_some();
         let verdict = match self.sickness.get(&unit).copied().or(sick) {
             _ if !alive => Verdict::Fail("refused".to_owned()),
+            Some(Sickness::Unhealthy) if kind == ProbeKind::Health => Verdict::Fail("no answer".to_owned()),
             Some(Sickness::Fails) => Verdict::Fail("no answer".to_owned()),
             Some(Sickness::Degraded) => Verdict::Degraded("the other is away".to_owned()),
-            None if !ready => Verdict::Fail("not yet".to_owned()),
-            None => Verdict::Pass,
+            Some(Sickness::Unhealthy) | None if !ready => Verdict::Fail("not yet".to_owned()),
+            Some(Sickness::Unhealthy) | None => Verdict::Pass,
         };
         let takes = start.act.probe;
         self.tell_verdict(takes, Event::ProbeResult { unit, generation, kind, verdict });
@@ -398,9 +460,26 @@ impl<'a> World<'a> {
 
     /// Answers of probes take their own way, so they may overtake other reports.
     fn tell_verdict(&mut self, takes: Duration, event: Event) {
+        if self.away {
+            return;
+        }
         let late = self.random.percent(self.scenario.faults.late);
         let delay = if late { Duration::from_millis(self.random.below(3_000)) } else { Duration::ZERO };
         self.at(self.now + takes + delay, Due::Report(event));
+    }
+}
+
+impl Start {
+    fn new(act: Act, now: Time) -> Self {
+        Self {
+            act,
+            running: None,
+            last: None,
+            born_at: now,
+            left_overs: false,
+            awaited: false,
+            told_empty: false,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
 use super::snapshot::State;
-use super::unit::{Desired, Life, Process, Starting, Waiting};
+use super::unit::{Desired, Life, Missing, Process, Starting, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};
 use std::time::Duration;
@@ -32,10 +32,6 @@ impl Supervisor {
     /// Whether a unit may start at this moment.
     pub(super) fn gate(&self, unit: UnitId, now: Time) -> Gate {
         let mut blockers = Vec::new();
-        let since = match self.unit_at(unit).life() {
-            Life::Waiting(Waiting::ForOthers { since, .. }) => *since,
-            _ => now,
-        };
         for edge in self.graph.edges(unit) {
             if !edge.orders_start {
                 if edge.kind == EdgeKind::Needs && !edge.keep_on_stop && self.has_fallen(edge.to) {
@@ -43,7 +39,11 @@ impl Supervisor {
                 }
                 continue;
             }
-            let give_up_at = edge.timeout.map(|timeout| since + timeout);
+            let since = match self.unit_at(unit).life() {
+                Life::Waiting(waiting) => waiting.missing_since(edge),
+                _ => None,
+            };
+            let give_up_at = edge.timeout.map(|timeout| since.unwrap_or(now) + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
                 EdgeKind::Needs if self.has_reached(edge) => {}
@@ -65,6 +65,20 @@ impl Supervisor {
             }
         }
         if blockers.is_empty() { Gate::Open } else { Gate::Closed(blockers) }
+    }
+
+    /// Who is missing now, by the edges that have a time-out: what was missing before has been so since then.
+    pub(super) fn missing(&self, unit: UnitId, before: &Waiting, now: Time) -> Vec<Missing> {
+        let edges = self.graph.edges(unit).iter();
+        let limited = edges.filter(|edge| edge.orders_start && edge.timeout.is_some());
+        limited
+            .filter(|edge| !self.has_reached(edge))
+            .map(|edge| Missing {
+                on: edge.to,
+                until: edge.until,
+                since: before.missing_since(edge).unwrap_or(now),
+            })
+            .collect()
     }
 
     /// What a unit waits for; empty if it does not wait.

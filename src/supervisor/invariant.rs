@@ -12,7 +12,7 @@ use super::gate::Gate;
 use super::snapshot::State;
 use super::unit::{Desired, Life, Process, Stage, Starting, Stopping, Then, Unit};
 use super::{Supervisor, Time};
-use crate::plan::policy::{Scope, UnitId};
+use crate::plan::policy::UnitId;
 
 /// A rule of supervision, as far as it can be read off a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +77,7 @@ pub(super) fn check(machine: &Supervisor, now: Time) -> Vec<Violation> {
         let broken = [
             wanted(machine, id, unit),
             forgotten(machine, id, unit, now),
-            to_come(machine, id, unit),
+            to_come(unit),
             data(machine, id, unit),
             group(machine, id, unit),
             down(unit),
@@ -141,17 +141,14 @@ fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option
     }
 }
 
-fn to_come(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
-    let policy = &machine.policy.units[id.0 as usize];
+fn to_come(unit: &Unit) -> Option<Rule> {
     let timer = unit.deadline().is_some();
     let good = match unit.life() {
         Life::Backoff { .. } => timer,
         Life::Starting(Starting { passed, settled_at, process, .. }) => {
             timer || process.is_some_and(|_| !passed || settled_at.is_none()) || process.is_none()
         }
-        Life::Stopping(stopping) if stopping.stage != Stage::Held => {
-            timer && (stopping.process.is_some() || policy.stop.scope != Scope::Main)
-        }
+        Life::Stopping(stopping) if stopping.stage != Stage::Held => timer,
         Life::Stopping(_)
         | Life::Inactive
         | Life::Waiting(_)

@@ -3,9 +3,10 @@
 //! Taken by [`Supervisor::memory`] after every change, given back by [`Event::PlanResumed`](super::Event::PlanResumed).
 //! Whatever cannot be told from a memory is decided as for a crash: what ran and is gone has ended in a way nobody saw.
 
-use super::cause::Cause;
+use super::cause::{Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
 use super::governor::Origin;
+use super::moves::ends_by_itself;
 use super::restart::History;
 use super::snapshot::State;
 use super::table::Input;
@@ -14,7 +15,8 @@ use super::unit::{
     Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Up, Waiting, ready_interval, watch,
 };
 use super::{Supervisor, Time};
-use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId};
+use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
+use std::time::Duration;
 
 /// One unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +45,8 @@ pub struct Memory {
     pub ready_at: Time,
     /// Until when it was to wait, if it was in back-off.
     pub until: Time,
+    /// It was being ended for a failure of its own: what comes after is a matter of its restart rules.
+    pub rules_decide: bool,
     /// How its last main process ended.
     pub last_exit: Option<ExitStatus>,
     /// What had brought it there, in words.
@@ -75,6 +79,7 @@ impl Supervisor {
             ended: unit.ended,
             ready_at,
             until,
+            rules_decide: matches!(unit.life(), Life::Stopping(Stopping { then: Then::Decide { .. }, .. })),
             last_exit: unit.last_exit,
             cause: unit.cause().to_string(),
         })
@@ -129,6 +134,28 @@ impl Turn<'_> {
         }
     }
 
+    /// A main process that was not ready yet. What tells its readiness itself may have done so while nobody listened, and
+    /// will not do it again: nobody is killed for that, it counts as ready once it has had its time.
+    fn recalled_start(&self, policy: &UnitPolicy, pid: i32) -> Starting {
+        let now = self.now;
+        let assumed = policy.ready.by == ReadyBy::Push;
+        let by_spawn = policy.ready.by == ReadyBy::Spawn && !ends_by_itself(policy);
+        let timeout = policy.ready.timeout.filter(|_| !ends_by_itself(policy));
+        let settle =
+            if matches!(policy.kind, Kind::Task { .. }) { Duration::ZERO } else { policy.ready.settle };
+        let settled = if assumed { timeout.unwrap_or_default().max(settle) } else { settle };
+        Starting {
+            process: Some(Process::Running(pid)),
+            ready_by: timeout.filter(|_| !assumed).map(|timeout| now + timeout),
+            settled_at: Some(now + settled),
+            passed: by_spawn || assumed,
+            assumed,
+            degraded: None,
+            poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(now)),
+            last: None,
+        }
+    }
+
     /// The state a unit goes on in; `None`: from the beginning.
     fn recalled_life(&self, unit: UnitId, memory: &Memory) -> Option<Life> {
         let policy = self.policy(unit);
@@ -137,13 +164,21 @@ impl Turn<'_> {
         }
         let wanted = self.unit(unit).desired == Desired::Up;
         let cause = Cause::Remembered(memory.cause.clone());
-        let then = if wanted { Then::Again(cause) } else { Then::Stay(cause) };
+        let then = match (wanted, memory.rules_decide) {
+            (true, true) => {
+                let status = memory.last_exit.unwrap_or(ExitStatus::Unknown);
+                Then::Decide { end: End::Exited { status, premature: false }, ready_for: None }
+            }
+            (true, false) => Then::Again(cause),
+            (false, _) => Then::Stay(cause),
+        };
         let stopping = |process: Option<i32>, phase| {
             let process = process.map(Process::Running);
             Life::Stopping(Stopping {
                 process,
                 phase,
                 stage: Stage::Held,
+                ladder: Vec::new(),
                 then: then.clone(),
                 round: self.machine.turns,
             })
@@ -159,25 +194,16 @@ impl Turn<'_> {
                 complaint: None,
             })),
             (State::Preparing | State::Starting, Some((Phase::Main, pid))) => {
-                Some(Life::Starting(Starting {
-                    process: Some(Process::Running(pid)),
-                    ready_by: policy.ready.timeout.map(|timeout| self.now + timeout),
-                    settled_at: Some(self.now + policy.ready.settle),
-                    passed: policy.ready.by == ReadyBy::Spawn && !matches!(policy.kind, Kind::Task { .. }),
-                    degraded: None,
-                    poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(self.now)),
-                    last: None,
-                }))
+                Some(Life::Starting(self.recalled_start(policy, pid)))
             }
             // A bootstrap step is begun anew, with everything before it.
             (_, Some((phase, pid))) => Some(stopping(Some(pid), phase)),
             (State::Stopping, None) if policy.stop.scope != Scope::Main => Some(stopping(None, Phase::Main)),
             (State::Backoff, None) if wanted => Some(Life::Backoff { until: memory.until }),
-            (State::Finished, None) if wanted => Some(Life::Finished),
+            // Who has finished stays so, whatever is wanted of it since.
+            (State::Finished, None) => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
-            (State::Waiting, None) if wanted => {
-                Some(Life::Waiting(Waiting::ForOthers { since: self.now, give_up_at: None, delay: None }))
-            }
+            (State::Waiting, None) if wanted => Some(Life::Waiting(Waiting::for_others(self.now))),
             _ => None,
         }
     }

@@ -52,7 +52,8 @@
 //!   never makes one unit's failure another's.
 //! - No unit in conflict has a process.
 //!
-//! An edge's time-out counts from the moment the unit began to wait. For `needs` it makes a failed start.
+//! An edge's time-out counts from the moment the unit began to wait for that edge: one whose unit was there and has gone
+//! again has its whole time to come back. For `needs` it makes a failed start.
 //!
 //! A unit that nothing is in the way of starts at once, unless it is *held* or the *governor* has it wait
 //! (`governor.rs`). Both are about starts that nobody asked for: the hold about automatic ones, the governor's budget

@@ -21,6 +21,7 @@ impl Turn<'_> {
         if matches!(self.unit(unit).life(), Life::Waiting(Waiting::Unreachable { .. })) {
             return;
         }
+        self.note_missing(unit);
         if self.machine.is_held_back(unit) {
             return self.settle(unit);
         }
@@ -44,6 +45,16 @@ impl Turn<'_> {
                     self.settle(unit);
                 }
             }
+        }
+    }
+
+    /// The time-out of an edge counts for as long as the other unit is missing without a break: one that was there and
+    /// has gone again has its whole time to come back.
+    fn note_missing(&mut self, unit: UnitId) {
+        let Life::Waiting(before) = self.unit(unit).life() else { return };
+        let now_missing = self.machine.missing(unit, before, self.now);
+        if let Life::Waiting(Waiting::ForOthers { missing, .. }) = self.unit_mut(unit).life_mut() {
+            *missing = now_missing;
         }
     }
 
@@ -108,6 +119,7 @@ impl Turn<'_> {
                 ready_by: ready_by.filter(|_| !ends_by_itself(policy)),
                 settled_at: None,
                 passed: false,
+                assumed: false,
                 degraded: None,
                 poll: Poll::Off,
                 last: None,
@@ -324,6 +336,6 @@ impl Turn<'_> {
 }
 
 /// A task whose readiness nobody declared: it takes as long as it takes, and is never ready but finished.
-fn ends_by_itself(policy: &crate::plan::policy::UnitPolicy) -> bool {
+pub(super) fn ends_by_itself(policy: &crate::plan::policy::UnitPolicy) -> bool {
     matches!(policy.kind, Kind::Task { .. }) && policy.ready.by == ReadyBy::Spawn
 }

@@ -20,6 +20,7 @@ impl Turn<'_> {
             ready_by: ready.timeout.map(|timeout| self.now + timeout),
             settled_at: Some(self.now),
             passed: ready.by == ReadyBy::Spawn,
+            assumed: false,
             degraded: None,
             poll: if polled { Poll::At(self.now) } else { Poll::Off },
             last: None,
@@ -133,6 +134,7 @@ impl Turn<'_> {
             ready_by: None,
             settled_at: Some(self.now),
             passed: true,
+            assumed: false,
             degraded,
             poll: Poll::Off,
             last: None,
@@ -146,6 +148,7 @@ impl Turn<'_> {
         let polled = matches!(self.policy(unit).ready.by, ReadyBy::Poll { .. });
         let pushed = self.policy(unit).ready.by == ReadyBy::Push;
         let next = self.next_question(unit);
+        let now = self.now;
         let Life::Starting(starting) = self.unit_mut(unit).life_mut() else { return };
         let awaited = (polled && starting.poll == Poll::Asked) || (pushed && starting.settled_at.is_some());
         if !awaited {
@@ -158,6 +161,9 @@ impl Turn<'_> {
             }
             Verdict::Pass | Verdict::Degraded(_) => {
                 starting.poll = Poll::Off;
+                if std::mem::take(&mut starting.assumed) {
+                    starting.settled_at = starting.settled_at.map(|at| at.min(now));
+                }
                 starting.passed = true;
                 starting.degraded = match verdict {
                     Verdict::Degraded(found) => Some(found),

@@ -108,6 +108,7 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             ended: false,
             ready_at: Time::default(),
             until: Time::default(),
+            rules_decide: false,
             last_exit: None,
             cause: String::new(),
         })

@@ -13,18 +13,21 @@ use crate::supervisor::Time;
 
 /// Used where a plan lists no delay at all (it never should): better than a hot loop.
 const FALLBACK_DELAY: Duration = Duration::from_secs(1);
+/// Times of restarts that are remembered at most.
+const RECENT_MOST: usize = 1_000;
 
 /// The automatic restarts of a unit that still count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct History {
     /// Automatic restarts since the counters were last cleared. Chooses the delay.
     restarts: u32,
-    /// When the latest ones were decided, oldest first; no more than the limit asks for.
+    /// When the latest ones were decided, oldest first.
     recent: VecDeque<Time>,
 }
 
 impl History {
-    /// So many restarts that count, as remembered by an earlier runner.
+    /// So many restarts that count, as remembered by an earlier runner. When they were is not remembered, so none of them
+    /// counts within a window.
     pub fn of(restarts: u32) -> Self {
         Self { restarts, recent: VecDeque::new() }
     }
@@ -95,15 +98,17 @@ pub fn decide(
         return if end.is_success() { Decision::Finished } else { Decision::GiveUp(why) };
     }
     if let Some(limit) = rules.max_restarts {
-        if let Some(window) = rules.within {
-            while history.recent.front().is_some_and(|first| now.since(*first) >= window) {
-                history.recent.pop_front();
-            }
-        }
-        if history.recent.len() >= limit as usize {
+        let used = match rules.within {
+            Some(window) => history.recent.iter().filter(|at| now.since(**at) < window).count(),
+            None => history.restarts as usize,
+        };
+        if used >= limit as usize {
             return Decision::GiveUp(limit_words(limit, rules.within));
         }
-        history.recent.push_back(now);
+    }
+    history.recent.push_back(now);
+    if history.recent.len() > RECENT_MOST {
+        history.recent.pop_front();
     }
     let nominal = nominal_delay(rules, history.restarts);
     history.restarts = history.restarts.saturating_add(1);

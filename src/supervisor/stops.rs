@@ -13,7 +13,7 @@ use super::shutdown::Pace;
 use super::snapshot::State;
 use super::turn::Turn;
 use super::unit::{Life, Process, Stage, Stopping, Then};
-use crate::plan::policy::{Scope, UnitId};
+use crate::plan::policy::{Rung, Scope, UnitId};
 
 /// The signal that cannot be refused.
 pub(super) const SIGKILL: i32 = 9;
@@ -45,7 +45,7 @@ impl Turn<'_> {
     ) {
         let cause = cause_of(&then);
         let round = self.machine.turns;
-        let stopping = Stopping { process, phase, stage: Stage::Held, then, round };
+        let stopping = Stopping { process, phase, stage: Stage::Held, ladder: Vec::new(), then, round };
         self.enter(unit, Life::Stopping(stopping), cause);
     }
 
@@ -78,7 +78,13 @@ impl Turn<'_> {
     /// Sends a rung of the ladder; past the last one, or in a hurry past the first, KILL.
     pub(super) fn send_rung(&mut self, unit: UnitId, rung: usize) {
         let pace = self.machine.pace();
-        let step = self.policy(unit).stop.ladder.get(rung).copied();
+        if rung == 0 {
+            let ladder = self.policy(unit).stop.ladder.clone();
+            if let Life::Stopping(stopping) = self.unit_mut(unit).life_mut() {
+                stopping.ladder = ladder;
+            }
+        }
+        let step = self.rung(unit, rung);
         let (Some(step), true) = (step, pace == Pace::Orderly || (pace == Pace::Fast && rung == 0)) else {
             self.send_kill(unit);
             return;
@@ -104,6 +110,14 @@ impl Turn<'_> {
         self.signal(unit, SIGKILL, scope);
     }
 
+    /// A rung of the ladder that the stop under way has begun with.
+    fn rung(&self, unit: UnitId, rung: usize) -> Option<Rung> {
+        match self.unit(unit).life() {
+            Life::Stopping(stopping) => stopping.ladder.get(rung).copied(),
+            _ => None,
+        }
+    }
+
     fn set_stage(&mut self, unit: UnitId, to: Stage) {
         if let Life::Stopping(stopping) = self.unit_mut(unit).life_mut() {
             stopping.stage = to;
@@ -123,7 +137,7 @@ impl Turn<'_> {
         match stage {
             Stage::Held => {}
             Stage::Rung { rung, .. } => {
-                if let Some(step) = self.policy(unit).stop.ladder.get(rung).copied() {
+                if let Some(step) = self.rung(unit, rung) {
                     self.signal(unit, step.signal, Scope::Main);
                 }
             }
@@ -166,7 +180,7 @@ impl Turn<'_> {
         match stage {
             Stage::Held => self.send_rung(unit, 0),
             Stage::Rung { rung, .. } => {
-                if let Some(step) = self.policy(unit).stop.ladder.get(rung).copied() {
+                if let Some(step) = self.rung(unit, rung) {
                     self.signal(unit, step.signal, scope);
                 }
             }

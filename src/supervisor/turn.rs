@@ -224,7 +224,7 @@ impl Turn<'_> {
     ///
     /// One that is held and would come back by itself goes on saying what it is down for.
     pub(super) fn wait(&mut self, unit: UnitId, cause: Cause) {
-        let waiting = Waiting::ForOthers { since: self.now, give_up_at: None, delay: None };
+        let waiting = Waiting::for_others(self.now);
         let cause = match (self.machine.would_be_held(unit), cause) {
             (false, cause) | (true, cause @ Cause::Held(_)) => cause,
             (true, Cause::Retried) => Cause::Held(Box::new(self.unit(unit).cause().clone())),

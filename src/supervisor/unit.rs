@@ -10,7 +10,7 @@ use super::event::{ExitStatus, Generation, Phase, ProbeKind};
 use super::governor::{Delay, Origin};
 use super::restart::History;
 use super::snapshot::State;
-use crate::plan::policy::{Kind, OnFailure, Ready, ReadyBy, UnitPolicy};
+use crate::plan::policy::{Edge, Kind, OnFailure, Ready, ReadyBy, Rung, UnitId, UnitPolicy, Until};
 use crate::supervisor::Time;
 
 /// An external without `[health]` is lost after so many unanswered questions in a row.
@@ -94,8 +94,10 @@ pub(super) enum Life {
 pub(super) enum Waiting {
     /// Other units.
     ForOthers {
-        /// Edge time-outs count from here.
+        /// Since when.
         since: Time,
+        /// The others whose edge has a time-out and that are not where it wants them.
+        missing: Vec<Missing>,
         /// The first edge time-out still ahead.
         give_up_at: Option<Time>,
         /// It could start, and the governor has it wait.
@@ -106,6 +108,15 @@ pub(super) enum Waiting {
         /// The answer to come.
         poll: Poll,
     },
+}
+
+/// Somebody who is waited for, but not for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub on: UnitId,
+    pub until: Until,
+    /// Without a break since then: the edge's time-out counts from here.
+    pub since: Time,
 }
 
 /// What is done before the main process.
@@ -142,6 +153,8 @@ pub(super) struct Starting {
     pub settled_at: Option<Time>,
     /// All it takes but the settle time.
     pub passed: bool,
+    /// Its readiness may have been told while nobody listened: it counts as told at the end of its time.
+    pub assumed: bool,
     /// What came with the readiness verdict.
     pub degraded: Option<String>,
     /// The readiness probe.
@@ -178,6 +191,8 @@ pub(super) struct Stopping {
     pub phase: Phase,
     /// How far the stop has come.
     pub stage: Stage,
+    /// The ladder it began with, from its first rung on: another plan does not change a stop under way.
+    pub ladder: Vec<Rung>,
     /// What comes after.
     pub then: Then,
     /// Which step of the machine decided it: units without an order between them belong together by it.
@@ -396,6 +411,25 @@ impl Life {
             Life::Skipped => State::Skipped,
             Life::Group(state) => *state,
         }
+    }
+}
+
+impl Waiting {
+    /// Waits for others from now on.
+    pub(super) const fn for_others(now: Time) -> Self {
+        Waiting::ForOthers { since: now, missing: Vec::new(), give_up_at: None, delay: None }
+    }
+
+    /// Since when an edge has been missing the other unit without a break, if it was when last looked at.
+    pub(super) fn missing_since(&self, edge: &Edge) -> Option<Time> {
+        let Waiting::ForOthers { missing, .. } = self else { return None };
+        missing.iter().find(|missing| missing.is_of(edge)).map(|missing| missing.since)
+    }
+}
+
+impl Missing {
+    fn is_of(&self, edge: &Edge) -> bool {
+        (self.on, self.until) == (edge.to, edge.until)
     }
 }
 

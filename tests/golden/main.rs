@@ -15,5 +15,6 @@ mod node;
 mod nodes;
 mod plan;
 mod requirements;
+mod simulate;
 mod vectors;
 mod world;

@@ -28,5 +28,9 @@ mod puppet;
 mod reload;
 mod runner;
 mod steady;
+mod stories;
+#[allow(dead_code, reason = "shared with `tests/sim`, which uses the rest of it")]
+#[path = "../scenarios/story.rs"]
+mod story;
 mod systemd_files;
 mod upward;

@@ -1,44 +1,58 @@
 //! An oracle that finds nothing may be blind. Each test plants one defect between the machine and the world, of a kind
-//! that hurt users of other supervisors (the letters and numbers are those of the collection of public reports this
-//! product was built against), and the oracle must name the law that it breaks.
+//! that hurt users of other supervisors, and the oracle must name the law that it breaks. The numbers are those of the
+//! collection of public reports that this product was built against.
+//!
+//! | number | reported at | planted defect | found by |
+//! | --- | --- | --- | --- |
+//! | 1, 54, 86 | tini, vLLM, circus | starts again beside left-overs | `OneProcess` |
+//! | 57 | process-compose | the escalation to KILL is lost | `CleanExit` |
+//! | 12 | s6-overlay | KILL before the time is over | `KillIsLast` |
+//! | 34 | process-compose | a restart makes a second process | `OneProcess` |
+//! | 37 | Supervisor | does not wait for dependencies | `InOrder` |
+//! | 87 | circus | no back-off: a hot loop | `BackOff` |
+//! | 19, 26 | Supervisor, Horust | the budget of restarts is not kept | `BackOff` |
+//! | 16 | Horust | a pending start outlives the order to stop | `NoStartInShutdown` |
+//! | 42 | process-compose | an old instance is taken for the current one | `OneProcess` |
+//! | 37 | Supervisor | stops do not run in reverse | `StopOrder` |
+//! | 31 | pebble | an action on something dead is never answered | `OneAnswer` |
+//! | 46, 52 | s6-overlay, kubernetes | a timer is not armed again | `Kept` |
+//! | 24 | systemd | a start by hand does not clear the counters | `Kept` |
+//! | 27 | Horust | death by a signal counts as success | `Kept` |
+//! | 59, 77 | Supervisor, systemd | a runner that goes on forgets what runs and starts it again | `OneProcess` |
+//! | – | own rule | what holds data follows like everybody else | `DataIsKept` |
+//! | 32 | pebble | somebody else's trouble is taken for the unit's own | `ReasonToStop` |
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenon::plan::policy::{PlanPolicy, UnitId};
 use tenon::sim::{Law, Machine, generate, run};
+use tenon::supervisor::snapshot::State;
 use tenon::supervisor::{
-    Action, Event, Generation, Phase, ProbeKind, Request, Supervisor, Time, Verdict, Violation,
+    Action, Event, ExitStatus, Generation, Memory, Phase, ProbeKind, Request, Supervisor, Time, Verdict,
+    Violation,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Defect {
-    /// A1, D54: starts again though left-overs of the last start are alive.
     DoesNotWaitForLeftOvers,
-    /// D57: the escalation to KILL is lost.
     NeverKills,
-    /// A12: KILL at once instead of the first signal.
     KillsAtOnce,
-    /// B34: a restart spawns a second process.
     DoublesOnRestart,
-    /// C37: does not wait for dependencies.
     IgnoresOrder,
-    /// B87, H86: no back-off, a hot loop.
     IgnoresDelays,
-    /// B26: the budget of restarts is not kept.
     IgnoresLimits,
-    /// A16: what is pending at a shutdown is not cancelled.
     StartsInShutdown,
-    /// C42: a report of an older start is taken for the current one.
     TakesLateReports,
-    /// C37: stops do not run in reverse.
     IgnoresStopOrder,
-    /// A request is never answered.
     LosesReplies,
-    /// C52: a timer is not armed again.
     LosesDeadlines,
-    /// What holds data follows like everybody else.
+    /// 24: what was asked for by hand is told to the machine as what it had planned itself: nothing is cleared.
+    KeepsCountersOnStart,
+    /// 27: a death by signal is told as an exit with 0.
+    TakesSignalsForSuccess,
+    /// 59, 77: what was written down of processes is not read.
+    ForgetsProcesses,
     ForgetsData,
-    /// Somebody else's trouble is taken for the unit's own.
     RestartsOnDegraded,
 }
 
@@ -69,6 +83,22 @@ impl Defective {
                 Defect::RestartsOnDegraded,
                 Event::ProbeResult { unit, generation, kind, verdict: Verdict::Degraded(found) },
             ) => Event::ProbeResult { unit, generation, kind, verdict: Verdict::Fail(found) },
+            (Defect::TakesSignalsForSuccess, Event::Exited { unit, generation, phase, status }) => {
+                let died = matches!(status, ExitStatus::Signal { .. });
+                let status = if died { ExitStatus::Code(0) } else { status };
+                Event::Exited { unit, generation, phase, status }
+            }
+            (Defect::ForgetsProcesses, Event::PlanResumed(plan, memories)) => {
+                let forget = |memory: Memory| Memory { process: None, state: State::Inactive, ..memory };
+                let memories = memories.into_iter().map(|memory| memory.map(forget)).collect();
+                Event::PlanResumed(plan, memories)
+            }
+            (Defect::KeepsCountersOnStart, Event::Request(job, Request::Start { units, replace })) => {
+                let failed =
+                    |unit: &UnitId| self.inner.unit(*unit).is_some_and(|unit| unit.state == State::Failed);
+                let units = units.into_iter().filter(|unit| !failed(unit)).collect();
+                Event::Request(job, Request::Start { units, replace })
+            }
             (_, event) => event,
         }
     }
@@ -163,6 +193,10 @@ impl Machine for Defective {
         self.inner.deadline().filter(|at| !lost || at.0.as_millis() % 2 == 0)
     }
 
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>) {
+        Machine::reborn(&mut self.inner, seed)
+    }
+
     /// The defect is outside the machine; its own invariants would tell too much, or nothing.
     fn violations(&self) -> Vec<Violation> {
         Vec::new()
@@ -238,6 +272,21 @@ fn a_request_without_an_answer() {
 #[test]
 fn a_timer_that_never_fires() {
     check(Defect::LosesDeadlines, Law::Kept);
+}
+
+#[test]
+fn a_start_by_hand_that_does_not_work_after_a_give_up() {
+    check(Defect::KeepsCountersOnStart, Law::Kept);
+}
+
+#[test]
+fn a_death_by_signal_taken_for_success() {
+    check(Defect::TakesSignalsForSuccess, Law::Kept);
+}
+
+#[test]
+fn a_runner_that_forgets_what_runs() {
+    check(Defect::ForgetsProcesses, Law::OneProcess);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod reexec;
 mod reload;
 mod run;
 mod shutdown;
+mod simulate;
 mod start;
 mod status;
 mod stop;
@@ -50,6 +51,7 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Probe(args) => probe::run(context, args),
         Verb::Why(args) => why::run(context, args),
         Verb::Shutdown(args) => shutdown::run(context, args),
+        Verb::Simulate(args) => simulate::run(context, args),
         Verb::ExitCodes => about::exit_codes(context),
         Verb::Completions(args) => about::completions(context, args),
         Verb::Man(args) => about::man(context, args),

@@ -3,7 +3,7 @@
 //! Numeric addresses and `localhost` are connected to without blocking; programs and other names go through a
 //! [`Helpers`] child. What pushes (`notify`, `fd`, `log`) is looked up in what the unit has said since its start.
 
-mod http;
+pub(super) mod http;
 mod net;
 
 use std::collections::BTreeMap;

@@ -40,6 +40,7 @@ impl Oracle {
 
     fn judge_start(&mut self, unit: UnitId, generation: Generation) {
         let now = self.now;
+        self.take_next(unit);
         if generation.0 <= self.highest {
             self.find(Law::Generations, Some(unit), "a generation was used again");
         }
@@ -70,9 +71,12 @@ impl Oracle {
             starts: seen.starts + 1,
             preparing: true,
             wanted: seen.wanted,
+            away_since: seen.away_since,
             settled: seen.settled,
             ended: seen.ended,
             rested_at: seen.rested_at,
+            missing: std::mem::take(&mut seen.missing),
+            limited: seen.limited,
             last_exit: seen.last_exit,
             restarts: history.0,
             recent: history.1,
@@ -92,7 +96,7 @@ impl Oracle {
                 continue;
             }
             let name = &self.plan.units[edge.to.0 as usize].name;
-            let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
+            let waited = self.has_waited(unit, edge);
             let good = match edge.kind {
                 EdgeKind::Needs => self.reached(edge),
                 EdgeKind::Wants | EdgeKind::After => {
@@ -135,8 +139,10 @@ impl Oracle {
         let first = self.get(unit).signalled_at;
         let began = first.unwrap_or(now);
         let over_budget = self.shutdown_at.is_some_and(|at| at + self.plan.stop_budget <= now);
-        let ladder = self.plan.units[unit.0 as usize].stop.worst_case();
-        let ladder = self.share_at_least(ladder, began);
+        if first.is_none() {
+            self.get_mut(unit).ladder = self.plan.units[unit.0 as usize].stop.worst_case();
+        }
+        let ladder = self.share_at_least(self.get(unit).ladder, began);
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
         }
@@ -177,7 +183,9 @@ impl Oracle {
         if own.is_none() && !asked && policy.holds_data {
             self.find(Law::DataIsKept, Some(unit), "stopped for somebody else's sake");
         }
-        if !asked && (!seen.dragged || policy.holds_data) {
+        // A stop for its own failure that was held back while others went first stays one, whoever falls meanwhile.
+        let first = self.own_failure_at(unit).is_some_and(|at| seen.dragged_at.is_some_and(|then| at < then));
+        if !asked && (!seen.dragged || first || policy.holds_data) {
             let seen = self.get_mut(unit);
             seen.settled = true;
             seen.ended = true;
@@ -304,9 +312,6 @@ impl Oracle {
             let seen = self.get(unit).clone();
             let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
             let active = seen.is_live() || seen.preparing || asking;
-            let limited = self.edges[unit.0 as usize]
-                .iter()
-                .any(|edge| edge.kind == EdgeKind::Needs && edge.timeout.is_some());
             let due = seen.no_later.is_none_or(|at| at < self.now);
             let stopped = seen.signalled_at.is_some_and(|at| at + LONG < self.now);
             if seen.is_live() && stopped {
@@ -315,7 +320,7 @@ impl Oracle {
             if seen.wanted
                 && !active
                 && !seen.never
-                && !limited
+                && !seen.limited
                 && due
                 && self.waits_for(unit, true).is_none()
             {

@@ -1,17 +1,18 @@
 //! The temporal oracle: the rules of spec §7 over time, checked by somebody who sees events and actions and nothing
 //! else. It never asks the machine, shares no code with it, and does not read what it publishes.
 //!
-//! `seen.rs` keeps what has been seen of each unit, `retry.rs` works out when it may be started again, `laws.rs` judges
+//! `seen.rs` keeps what has been seen of each unit, `lives.rs` what another plan or runner makes of it, `retry.rs` works out when it may be started again, `laws.rs` judges
 //! each action. Where an event can be taken two ways, the oracle takes the one that accuses nobody.
 
 mod laws;
+mod lives;
 mod retry;
 mod seen;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId};
+use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId, UnitPolicy};
 use crate::supervisor::{Action, Event, JobId, Outcome, Phase, Request, Rule, Time};
 use seen::Seen;
 
@@ -79,6 +80,10 @@ pub struct Oracle {
     /// Conflicts, mutual, with groups replaced by their members.
     conflicts: Vec<Vec<UnitId>>,
     seen: Vec<Seen>,
+    /// Who follows the restarts of others does so from here on.
+    plan_since: Time,
+    /// What counts of these units from their next start on.
+    next: BTreeMap<UnitId, UnitPolicy>,
     highest: u64,
     requests: BTreeMap<JobId, (Time, bool)>,
     shutdown_at: Option<Time>,
@@ -99,6 +104,8 @@ impl Oracle {
             edges,
             conflicts: mutual_conflicts(plan),
             seen: vec![Seen::default(); plan.units.len()],
+            plan_since: Time::default(),
+            next: BTreeMap::new(),
             highest: 0,
             requests: BTreeMap::new(),
             shutdown_at: None,
@@ -161,6 +168,11 @@ impl Oracle {
         std::mem::take(&mut self.findings)
     }
 
+    /// Whether it has seen the end of the runner begin.
+    pub const fn is_leaving(&self) -> bool {
+        self.shutdown_at.is_some()
+    }
+
     fn find(&mut self, law: Law, unit: Option<UnitId>, message: &str) {
         self.findings.push(Finding { at: self.now, law, unit, message: message.to_owned() });
     }
@@ -215,7 +227,8 @@ impl Oracle {
                 }
             }
             Request::Restart { units, with_dependents } => {
-                let units = self.members_of_all(units);
+                let mut units = self.members_of_all(units);
+                units.retain(|unit| self.plan.units[unit.0 as usize].skipped.is_none());
                 for unit in &units {
                     let replaces = !self.is_on_its_way(*unit);
                     self.named(*unit, true, replaces);

@@ -71,7 +71,6 @@ impl Oracle {
         let rules = self.plan.units[unit.0 as usize].restart.clone();
         let main = self.plan.units[unit.0 as usize].main;
         let task = self.is_task(unit);
-        let waits = self.edges[unit.0 as usize].iter().any(|edge| edge.timeout.is_some());
         let shutting = self.shutdown_at.is_some();
         let seen = self.get_mut(unit);
         seen.rested_at = now;
@@ -97,7 +96,7 @@ impl Oracle {
         // What the machine counts and nobody outside can see (an end while a stop was held back, a wait given up) moves it
         // further down the list: too late is only what no delay explains.
         let ahead = rules.delays.iter().skip((seen.restarts as usize).min(end_of_list));
-        let next = if waits { ahead.min() } else { ahead.clone().next() };
+        let next = if seen.limited { ahead.min() } else { ahead.clone().next() };
         let shortest = next.copied().unwrap_or_default();
         let longest = rules.delays.iter().max().copied().unwrap_or_default();
         seen.restarts += 1;
@@ -108,11 +107,11 @@ impl Oracle {
 
 impl super::Seen {
     fn may_restart(&mut self, rules: &Restart, now: Time) -> bool {
-        let Some(limit) = rules.max_restarts else { return true };
-        if let Some(window) = rules.within {
-            self.recent.retain(|at| now.since(*at) < window);
-        }
-        let allowed = self.recent.len() < limit as usize;
+        let used = match rules.within {
+            Some(window) => self.recent.iter().filter(|at| now.since(**at) < window).count(),
+            None => self.restarts as usize,
+        };
+        let allowed = rules.max_restarts.is_none_or(|limit| used < limit as usize);
         if allowed {
             self.recent.push_back(now);
         }

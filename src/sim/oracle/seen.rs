@@ -1,6 +1,7 @@
 //! What has been seen of each unit, and what follows from it for others.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::Oracle;
 use super::retry::SelfEnd;
@@ -31,6 +32,8 @@ pub(super) struct Seen {
     pub spawned_at: Option<Time>,
     /// Its probe held, at.
     pub passed_at: Option<Time>,
+    /// Its readiness may have been told while nobody listened: it counts as told, at.
+    pub assumed_at: Option<Time>,
     /// Failures, successes of the health probe in a row.
     pub failures: u32,
     pub successes: u32,
@@ -39,6 +42,8 @@ pub(super) struct Seen {
     pub unhealthy_at: Option<Time>,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
+    /// How long the ladder of that stop is.
+    pub ladder: Duration,
     /// It has been sent KILL.
     pub killed: bool,
     /// A question is on its way.
@@ -51,14 +56,22 @@ pub(super) struct Seen {
     pub named: bool,
     /// Since the last start, a unit that it needs fell or was replaced.
     pub dragged: bool,
+    /// Since when.
+    pub dragged_at: Option<Time>,
     /// At this moment, something that it needs is away, and it goes with it.
     pub adrift: bool,
+    /// It is not to come up by itself, or was lost, since.
+    pub away_since: Option<Time>,
     /// Its first start has come to an end.
     pub settled: bool,
     /// A start has come to an end that was no readiness.
     pub ended: bool,
     /// Its last start was its last word: a success.
     pub finished: bool,
+    /// Whom its edges have been missing, and since when without a break.
+    pub missing: Vec<(UnitId, Until, Time)>,
+    /// Some edge of it had a time-out: it may have given up waits that nobody outside could see.
+    pub limited: bool,
     /// It came to rest, at.
     pub rested_at: Time,
     /// How the current start ended by itself, until it is at rest.
@@ -103,24 +116,14 @@ impl Oracle {
     /// Takes in what the machine is told.
     pub(super) fn hear(&mut self, event: &Event, actions: &[Action]) {
         match event {
-            Event::PlanLoaded(_) | Event::PlanResumed(..) => {
+            Event::PlanLoaded(_) => {
                 for unit in self.ids() {
                     let wanted = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
                     self.get_mut(unit).wanted = wanted;
                 }
             }
-            Event::PlanChanged(change) => {
-                let fresh = Oracle::new(&change.plan);
-                (self.plan, self.edges) = (fresh.plan, fresh.edges);
-                self.seen.resize(self.plan.units.len(), Seen::default());
-                for unit in self.ids() {
-                    let runs = self.plan.units[unit.0 as usize].skipped.is_none() && !self.is_group(unit);
-                    let fresh = self.get(unit).starts == 0;
-                    let seen = self.get_mut(unit);
-                    seen.wanted = runs && (seen.wanted || fresh);
-                    seen.named |= !runs;
-                }
-            }
+            Event::PlanResumed(plan, memories) => self.hear_resumed(plan, memories),
+            Event::PlanChanged(change) => self.hear_change(change),
             Event::Request(job, request) => self.hear_request(*job, request, actions),
             Event::Shutdown { fast } => {
                 self.hurried |= *fast || self.shutdown_at.is_some();
@@ -218,7 +221,8 @@ impl Oracle {
                 let premature = ready_at.is_none() && !task;
                 let ready_for = ready_at.map(|at| self.now.since(at));
                 let exited = SelfEnd::Exited { status, premature, ready_for };
-                self.get_mut(unit).self_end = Some(failing.unwrap_or(exited));
+                // An earlier runner may have known already.
+                self.get_mut(unit).self_end.get_or_insert(failing.unwrap_or(exited));
             }
             Phase::Step(_) | Phase::Main => {}
         }
@@ -303,6 +307,10 @@ impl Oracle {
         let passed_at = match policy.ready.by {
             ReadyBy::Spawn if self.is_task(unit) => return None,
             ReadyBy::Spawn => settled_at,
+            ReadyBy::Push if seen.assumed_at.is_some() => {
+                let told = seen.passed_at.or(seen.assumed_at.filter(|at| *at <= self.now))?;
+                told.min(seen.assumed_at?)
+            }
             ReadyBy::Push | ReadyBy::Poll { .. } => seen.passed_at?.max(settled_at),
         };
         (passed_at <= self.now && seen.process == Some((Phase::Main, true))).then_some(passed_at)
@@ -331,6 +339,13 @@ impl Oracle {
 
     /// What follows for others from what was seen: who has settled, who was dragged along.
     pub(super) fn update(&mut self) {
+        self.note_missing();
+        for unit in self.ids() {
+            let lost = self.is_lost(unit);
+            let (away, now) = (self.is_away(unit) || lost, self.now);
+            let seen = self.get_mut(unit);
+            seen.away_since = if away { seen.away_since.or(Some(now)) } else { None };
+        }
         for unit in self.ids() {
             if self.ready_since(unit).is_some() {
                 self.get_mut(unit).settled = true;
@@ -375,8 +390,16 @@ impl Oracle {
     pub(super) fn is_late(&self, unit: UnitId) -> bool {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
-        let asked = seen.asked_at.filter(|_| !by_spawn && seen.passed_at.is_none());
+        let open = !by_spawn && seen.passed_at.is_none() && seen.assumed_at.is_none();
+        let asked = seen.asked_at.filter(|_| open);
         asked.zip(ready.timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
+    }
+
+    /// Since when there is a failure of its own for which the unit is to be stopped.
+    pub(super) fn own_failure_at(&self, unit: UnitId) -> Option<Time> {
+        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
+        let late = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
+        self.own_failure(unit).and(seen.unhealthy_at.filter(|_| seen.unhealthy).or(late))
     }
 
     /// Whether a unit is not to come up by itself.
@@ -385,6 +408,13 @@ impl Oracle {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
         let done = seen.finished && !seen.is_live() && self.is_task(unit);
         !skipped && !done && (!seen.wanted || seen.never)
+    }
+
+    /// Whether an external has been lost that takes those along that need it.
+    fn is_lost(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let stop_on_loss = self.plan.units[unit.0 as usize].kind == (Kind::External { stop_on_loss: true });
+        seen.unreachable && stop_on_loss && seen.passed_at.is_some()
     }
 
     /// Whether a unit is down because of one that is away, however many needs behind.
@@ -410,8 +440,9 @@ impl Oracle {
     }
 
     fn update_unit(&mut self, unit: UnitId) -> bool {
+        let now = self.now;
         let seen = self.get(unit);
-        let asking = self.is_external(unit) && seen.starts > 0;
+        let asking = self.is_external(unit) && seen.starts > 0 && !seen.named;
         let down = !seen.is_live() && !seen.preparing;
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
@@ -419,19 +450,17 @@ impl Oracle {
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
-            let stop_on_loss =
-                matches!(self.plan.units[edge.to.0 as usize].kind, Kind::External { stop_on_loss: true });
-            let lost = other.unreachable && stop_on_loss && other.passed_at.is_some();
-            let fell = away || other.adrift || lost;
+            // Who runs is left alone by an edge that came after the fall.
+            let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
             let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
                 && !other_stops
                 && other.generation > seen.generation
-                && self.ready_since(edge.to) > seen.asked_at
+                && self.ready_since(edge.to) > seen.asked_at.max(Some(self.plan_since))
                 && matches!(seen.process, Some((Phase::Main, _)));
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);
-            let waited = edge.timeout.is_some_and(|timeout| seen.rested_at + timeout <= self.now);
+            let waited = self.has_waited(unit, edge);
             let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
             blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
         }
@@ -440,11 +469,42 @@ impl Oracle {
         let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
+        seen.dragged_at = seen.dragged_at.filter(|_| seen.dragged).or(dragged.then_some(now));
         seen.dragged = dragged;
         seen.adrift = adrift;
         seen.settled |= blocked;
         seen.ended |= blocked;
         before != (seen.dragged, seen.adrift, seen.settled, seen.ended)
+    }
+
+    /// Whether an edge has had its time: from the moment the unit came to rest or the other one went missing, whichever
+    /// is later.
+    pub(super) fn has_waited(&self, unit: UnitId, edge: &Edge) -> bool {
+        let seen = self.get(unit);
+        let gone = seen.missing.iter().find(|(to, until, _)| (*to, *until) == (edge.to, edge.until));
+        let since = gone.map(|(_, _, since)| seen.rested_at.max(*since));
+        edge.timeout.zip(since).is_some_and(|(timeout, since)| since + timeout <= self.now)
+    }
+
+    /// Notes whom edges with a time-out are missing.
+    fn note_missing(&mut self) {
+        for unit in self.ids() {
+            let missing = self.edges[unit.0 as usize]
+                .iter()
+                .filter(|edge| edge.timeout.is_some() && !self.reached(edge))
+                .map(|edge| {
+                    let before = self.get(unit).missing.iter();
+                    let known = before
+                        .filter(|(to, until, _)| (*to, *until) == (edge.to, edge.until))
+                        .map(|gone| gone.2);
+                    (edge.to, edge.until, known.min().unwrap_or(self.now))
+                })
+                .collect();
+            let limited = self.edges[unit.0 as usize].iter().any(|edge| edge.timeout.is_some());
+            let seen = self.get_mut(unit);
+            seen.missing = missing;
+            seen.limited |= limited;
+        }
     }
 
     /// Whether who only wants an order need not wait for this one any more.

@@ -165,3 +165,19 @@ fn a_limit_within_a_window_forgets_what_is_older() {
     let ends = [(1, exit(1), None), (5, exit(1), None), (11, exit(1), None), (12, exit(1), None)];
     check(&rules, &ends, &["0s", "1s", "2s", "2 restarts within 10s used up"]);
 }
+
+#[test]
+fn restarts_of_an_earlier_runner_count_where_all_do_and_not_within_a_window() {
+    let end = End::Exited { status: ExitStatus::Code(1), premature: false };
+    let verdict = |within: Option<u64>| {
+        let rules = rules(|rules| {
+            rules.max_restarts = Some(2);
+            rules.within = within.map(Duration::from_secs);
+        });
+        let mut history = History::of(2);
+        let now = Time(Duration::from_secs(3));
+        matches!(decide(&rules, &mut history, &end, None, now, &mut Random::new(1)), Decision::Again(_))
+    };
+    assert!(!verdict(None));
+    assert!(verdict(Some(60)));
+}
