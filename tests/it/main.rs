@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod in_place;
 mod output;
 mod pid1;
 mod ports;
