@@ -24,7 +24,10 @@ nofile = 77
 "#;
 
 fn unit(env: &TestEnv, name: &str, text: &str) {
-    env.write(&format!("units/{name}.toml"), &text.replace("HOME", env.path("").display().to_string().trim_end_matches('/')));
+    env.write(
+        &format!("units/{name}.toml"),
+        &text.replace("HOME", env.path("").display().to_string().trim_end_matches('/')),
+    );
 }
 
 #[test]

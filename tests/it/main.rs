@@ -6,9 +6,9 @@
     clippy::panic,
     reason = "a test says what it wants and fails"
 )]
-
 mod adopt;
 mod before;
+mod budget;
 mod byte_exact;
 mod client;
 mod context;
@@ -18,6 +18,7 @@ mod env;
 mod foreground;
 mod help;
 mod in_place;
+mod leaks;
 mod output;
 mod pid1;
 mod ports;
@@ -26,5 +27,6 @@ mod profile;
 mod puppet;
 mod reload;
 mod runner;
+mod steady;
 mod systemd_files;
 mod upward;
