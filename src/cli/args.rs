@@ -114,13 +114,13 @@ pub enum Verb {
     ///
     /// The runner is asked to do it. With `--ready` or `--health` the probes are asked from here, without a runner.
     Probe(ProbeArgs),
-    /// Become a unit: apply its files, conditions and bootstrap steps, then execute it in this very process.
+    /// Become a unit in this process: files, conditions, bootstrap steps, then exec.
     ///
     /// For a unit that another manager runs (`tenon export systemd`). Refused while a runner has the unit up.
     Become(UnitArg),
-    /// A shell, or a command, in a unit's environment: its variables, user, limits and folder.
+    /// Open a shell, or run a command, in a unit's environment.
     ///
-    /// No file of the unit is written, and nothing of it is started.
+    /// It has the unit's variables, user, limits and folder. No file of the unit is written, and nothing of it is started.
     Shell(ShellArgs),
     /// Write what would run for another manager.
     #[command(subcommand)]

@@ -97,8 +97,8 @@ fn what_goes_wrong_is_said_as_the_runner_would() {
         "bootstrap step `acl` has not ended within 100 ms: killed",
     );
     check("kind = \"group\"\nmembers = []\n", 2, "`web` is a group: it has no process of its own");
-    check("command = \"true\"\nrestrat = 1\n", 78, "unknown key");
     env.node(&["become", "wob"]).code(4);
+    check("command = \"true\"\nrestrat = 1\n", 78, "unknown key");
 }
 
 #[test]

@@ -10,8 +10,6 @@ mod health;
 mod quote;
 mod restart;
 mod settings;
-#[cfg(test)]
-mod tests;
 
 use super::{Export, File, Lost};
 use crate::plan::Plan;
