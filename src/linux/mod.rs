@@ -19,6 +19,7 @@ mod identity;
 pub mod in_place;
 mod lastwords;
 mod log;
+pub mod machine;
 mod notify;
 mod oom;
 mod place;
