@@ -18,6 +18,7 @@ mod files;
 pub mod fuzz;
 mod helper;
 mod identity;
+pub mod in_place;
 mod lastwords;
 mod log;
 pub mod machine;

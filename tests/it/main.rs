@@ -18,6 +18,7 @@ mod env;
 mod foreground;
 mod help;
 mod hold;
+mod in_place;
 mod leaks;
 mod output;
 mod pid1;
