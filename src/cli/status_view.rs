@@ -54,6 +54,9 @@ pub fn detailed(status: &StatusReply, named: bool) -> StatusReply {
         for line in &unit.last_words {
             add("last words", line.clone());
         }
+        for zombies in &unit.zombies {
+            add("zombies", format!("{zombies}, which does not wait for them"));
+        }
         if let Some(lost) = unit.log_lost {
             add("log", format!("{lost} lines could not be written"));
         }

@@ -345,9 +345,12 @@ pub struct InForce {
     /// The log file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Lines of output that its log file could not take.
+    /// Lines of output that its log file, or the program that reads them, could not take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_lost: Option<u64>,
+    /// Who of its processes does not wait for its children, and how many have ended: `3 of sh (pid 12)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zombies: Vec<String>,
 }
 
 /// A setting with its value.

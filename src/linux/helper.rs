@@ -1,7 +1,8 @@
-//! Short-lived children that answer a question: exec probes, names to be resolved, `--help` texts.
+//! Children that are no units. Most are short-lived and answer a question: exec probes, names to be resolved, `--help`
+//! texts. The programs that units' output is piped into (`log.pipe`) live as long as there is output.
 //!
-//! Each has a deadline, a session of its own and a bounded output; at its end or its deadline the whole group is killed.
-//! Units never come this way.
+//! Each has a session of its own and a bounded output, and those that answer have a deadline; at its end or its deadline
+//! the whole group is killed. Units never come this way.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -39,6 +40,8 @@ pub enum Purpose {
     Reload(u64),
     /// A rotated log file of a unit is compressed.
     Compress(UnitId),
+    /// A unit's output is read; the number is of this one program alone.
+    LogPipe(u64),
 }
 
 /// What became of a helper.
@@ -66,7 +69,8 @@ pub enum End {
 struct Helper {
     pid: i32,
     purpose: Purpose,
-    deadline: Time,
+    /// None: as long as it likes.
+    deadline: Option<Time>,
     output: OwnedFd,
     watched: bool,
     bytes: Vec<u8>,
@@ -98,8 +102,34 @@ impl Helpers {
         poller: &Poller,
     ) -> Result<(), String> {
         let launch = spawn::launch(context).map_err(|failure| failure.message)?;
-        self.keep(launch.pid, Some(launch), output, purpose, deadline, poller);
+        self.keep(launch.pid, Some(launch), output, purpose, Some(deadline), poller);
         Ok(())
+    }
+
+    /// Runs a program that ends when it likes; what it says goes to the other end of `output`.
+    pub fn run_on(
+        &mut self,
+        context: ExecContext,
+        output: OwnedFd,
+        purpose: Purpose,
+        poller: &Poller,
+    ) -> Result<(), String> {
+        let launch = spawn::launch(context).map_err(|failure| failure.message)?;
+        self.keep(launch.pid, Some(launch), output, purpose, None, poller);
+        Ok(())
+    }
+
+    /// The numbers of programs that read output and were reaped by somebody else; they are forgotten.
+    pub fn gone(&mut self) -> Vec<u64> {
+        let mut gone = Vec::new();
+        self.running.retain(|_, helper| match helper.purpose {
+            Purpose::LogPipe(number) if sys::kill(helper.pid, 0) == Err(Errno::ESRCH) => {
+                gone.push(number);
+                false
+            }
+            _ => true,
+        });
+        gone
     }
 
     /// Asks the resolver for the addresses of a name; the output is one address a line, or the reason.
@@ -118,7 +148,7 @@ impl Helpers {
             Fork::Child => resolver(name, &write, parent),
             Fork::Parent(pid) => {
                 drop(blocked);
-                self.keep(pid, None, read, purpose, deadline, poller);
+                self.keep(pid, None, read, purpose, Some(deadline), poller);
                 Ok(())
             }
         }
@@ -143,7 +173,7 @@ impl Helpers {
             }
             Fork::Parent(pid) => {
                 drop(blocked);
-                self.keep(pid, None, read, Purpose::Compress(unit), deadline, poller);
+                self.keep(pid, None, read, Purpose::Compress(unit), Some(deadline), poller);
                 Ok(())
             }
         }
@@ -156,7 +186,7 @@ impl Helpers {
         launch: Option<Launch>,
         output: OwnedFd,
         purpose: Purpose,
-        deadline: Time,
+        deadline: Option<Time>,
         poller: &Poller,
     ) {
         let id = self.next;
@@ -196,8 +226,12 @@ impl Helpers {
 
     /// Those whose time is over are killed and answered for.
     pub fn expire(&mut self, now: Time, poller: &Poller) -> Vec<Finished> {
-        let over: Vec<u32> =
-            self.running.iter().filter(|(_, helper)| helper.deadline <= now).map(|(&id, _)| id).collect();
+        let over: Vec<u32> = self
+            .running
+            .iter()
+            .filter(|(_, helper)| helper.deadline.is_some_and(|at| at <= now))
+            .map(|(&id, _)| id)
+            .collect();
         let mut finished = Vec::new();
         for id in over {
             if let Some(helper) = self.running.remove(&id) {
@@ -245,7 +279,7 @@ impl Helpers {
 
     /// When the next one is over.
     pub fn deadline(&self) -> Option<Time> {
-        self.running.values().map(|helper| helper.deadline).min()
+        self.running.values().filter_map(|helper| helper.deadline).min()
     }
 }
 

@@ -41,6 +41,8 @@ pub enum Token {
     Helper(u32),
     /// A folder of the configuration has changed.
     Watch,
+    /// There is room in the pipe to the program that reads a unit's output (by the unit's number).
+    LogPipe(u32),
     /// The adopted process of a unit (by its number) has ended.
     Adopted(u32),
 }
@@ -61,6 +63,7 @@ impl Token {
             Token::Helper(id) => (10, id),
             Token::Watch => (11, 0),
             Token::Adopted(id) => (12, id),
+            Token::LogPipe(id) => (13, id),
         };
         (kind << 32) | u64::from(id)
     }
@@ -81,6 +84,7 @@ impl Token {
             10 => Token::Helper(id),
             11 => Token::Watch,
             12 => Token::Adopted(id),
+            13 => Token::LogPipe(id),
             _ => return None,
         })
     }

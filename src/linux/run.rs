@@ -180,6 +180,7 @@ impl Loop {
             Token::Probe(socket) => self.world.probe_ready(socket),
             Token::Helper(id) => self.world.helper_ready(id),
             Token::Watch => self.world.files_changed(),
+            Token::LogPipe(unit) => self.world.pipe_ready(unit),
             Token::Adopted(unit) => self.world.adopted_ended(unit),
         }
     }

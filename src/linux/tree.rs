@@ -313,7 +313,39 @@ fn descendants(own: i32) -> Vec<Process> {
     found
 }
 
-/// The same from a walk over all of `/proc`, for kernels without children files.
+/// Processes from `main` downwards whose children have ended without being waited for, and how many each: nobody but
+/// they can reap them.
+pub fn unwaited(main: i32) -> Vec<(i32, usize)> {
+    let mut found = Vec::new();
+    let mut queue = std::collections::VecDeque::from([main]);
+    for _ in 0..PROCESSES_MAX {
+        let Some(pid) = queue.pop_front() else { break };
+        let children = children_of(pid).unwrap_or_default();
+        let dead = children.iter().filter(|child| is_zombie(**child)).count();
+        if dead > 0 {
+            found.push((pid, dead));
+        }
+        queue.extend(children);
+    }
+    found
+}
+
+fn is_zombie(pid: i32) -> bool {
+    state(pid) == Some('Z')
+}
+
+/// Whether somebody has stopped it (`SIGSTOP`, Ctrl-Z): it hears no signal that it could catch until it goes on.
+pub fn is_stopped(pid: i32) -> bool {
+    state(pid) == Some('T')
+}
+
+/// The letter that the kernel shows for what a process does.
+fn state(pid: i32) -> Option<char> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    String::from_utf8_lossy(&text).rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Descendants from a walk over all of `/proc`, for kernels without children files.
 fn by_walking(own: i32) -> Vec<Process> {
     let all = everybody();
     let mut found: Vec<Process> = Vec::new();

@@ -255,6 +255,8 @@ pub struct Log {
     pub file: Option<LogFile>,
     /// The journal, under the unit's name.
     pub journal: Journaled,
+    /// The program that reads it, with its arguments.
+    pub pipe: Option<Vec<String>>,
     /// How its lines look on the console; left out = as the runner's own.
     pub format: Option<LogFormat>,
     /// Lines a second; more are dropped and counted. `None` = no limit.
@@ -299,7 +301,7 @@ pub struct LogFile {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { console: true, file: None, journal: Journaled::Never, format: None, rate: None }
+        Self { console: true, file: None, journal: Journaled::Never, pipe: None, format: None, rate: None }
     }
 }
 

@@ -120,6 +120,7 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
         console: false,
         file: None,
         journal: Journaled::Never,
+        pipe: None,
         format: reader.word("format", &formats),
         rate: if unlimited { None } else { reader.int("rate") },
     };
@@ -131,7 +132,14 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
         keep: reader.int("keep").unwrap_or(LOG_KEEP),
         compress: reader.flag("compress").unwrap_or(false),
     };
+    let program = reader.command("pipe");
+    let unused = || {
+        if let Some(value) = reader.get("pipe") {
+            reader.refuse::<()>("pipe", value, "no output goes there: add `pipe` to `log.to`");
+        }
+    };
     let Some(places) = reader.list("to") else {
+        unused();
         log.console = container;
         log.file = (!container).then(file);
         log.journal = Journaled::WithRunner;
@@ -142,11 +150,18 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
             Out::Str(word) if word == "console" => log.console = true,
             Out::Str(word) if word == "file" => log.file = Some(file()),
             Out::Str(word) if word == "journal" => log.journal = Journaled::Always,
+            Out::Str(word) if word == "pipe" && program.is_some() => log.pipe.clone_from(&program),
+            Out::Str(word) if word == "pipe" => {
+                reader.refuse::<()>("to", place, "`pipe` needs the program: `log.pipe`");
+            }
             Out::Str(word) if word == "null" => {}
             _ => {
-                reader.refuse::<()>("to", place, "expected `console`, `file`, `journal` or `null`");
+                reader.refuse::<()>("to", place, "expected `console`, `file`, `journal`, `pipe` or `null`");
             }
         }
+    }
+    if log.pipe.is_none() {
+        unused();
     }
     log
 }

@@ -97,3 +97,33 @@ fn every_block_of_the_pages_is_accepted() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
+
+/// A row that names a test which is not there any more proves nothing.
+#[test]
+fn the_faults_of_others_are_proven_by_tests_that_exist() {
+    let page = fs::read_to_string("docs/faults.md").unwrap();
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for line in page.lines().filter(|line| line.starts_with("| ") && line.contains('.')) {
+        let (Some(number), Some(proof)) = (line.split('|').nth(1), line.split('|').nth(4)) else { continue };
+        let tests: Vec<&str> = proof.split('`').skip(1).step_by(2).collect();
+        rows += 1;
+        if tests.is_empty() {
+            wrong.push(format!("{number}: nothing proves it"));
+        }
+        for test in tests {
+            let (path, name) = test.rsplit_once("::").unwrap();
+            let file = match path.split_once("::").unwrap() {
+                (suite @ ("it" | "sim"), module) => format!("tests/{suite}/{module}.rs"),
+                _ => format!("src/{}.rs", path.replace("::", "/")),
+            };
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if !text.contains(&format!("#[test]\nfn {name}()"))
+                && !text.contains(&format!("#[test]\n    fn {name}()"))
+            {
+                wrong.push(format!("{number}: there is no test {test} in {file}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(rows, 20);
+}

@@ -1,6 +1,7 @@
 //! `tenon run -- CMD`: as if the command had been started by itself, with a parent that reaps.
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::env::TestEnv;
 use crate::runner::{lives, until};
@@ -58,4 +59,17 @@ fn nothing_is_said_that_the_command_has_not_said() {
     let mut runner = env.run_with(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 1"]);
     assert_eq!(runner.ended(), 1);
     assert_eq!(runner.said(), "out\nerr\n");
+}
+
+/// Who is stopped hears no TERM until it goes on.
+#[test]
+fn a_stopped_command_hears_that_it_is_to_end() {
+    let env = TestEnv::new();
+    let script = "trap 'echo bye; exit 9' TERM; echo $$; while :; do sleep 0.05; done";
+    let mut runner = env.run_with(&["run", "--", "sh", "-c", script]);
+    let pid = until("its number", || runner.said().trim().parse::<i32>().ok());
+    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    runner.signal(Signal::SIGTERM);
+    assert_eq!(runner.ended(), 9, "{}", runner.said());
+    assert!(runner.said().ends_with("bye\n"), "{}", runner.said());
 }

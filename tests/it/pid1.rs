@@ -74,7 +74,7 @@ fn left_behind(mode: Mode, how: &str) {
         file.display()
     );
     env.write("child.sh", &child);
-    let script = format!("{how} sh {} & trap \"exit 0\" TERM; wait", env.path("node/child.sh").display());
+    let script = format!("trap \"exit 0\" TERM; {how} sh {} & wait", env.path("node/child.sh").display());
     unit(&env, "a", &script, READY);
     let mut runner = env.run_as(mode, "", &RUN);
     runner.wait_state("a ready", 1);
@@ -90,7 +90,7 @@ fn row_3_who_ignores_term_is_killed_at_the_timeout_and_named() {
     row("row 3", |mode| {
         let env = TestEnv::new();
         env.write("child.sh", "trap '' TERM; echo up; exec sleep 300");
-        let script = format!("sh {} & trap \"exit 0\" TERM; wait", env.path("node/child.sh").display());
+        let script = format!("trap \"exit 0\" TERM; sh {} & wait", env.path("node/child.sh").display());
         unit(&env, "a", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n");
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_state("a ready", 1);

@@ -306,7 +306,8 @@ pub static KEYS: &[Key] = &[
     k("reserve.*", "each", Each, "One reservation for each.").of(Kinds::PROFILE),
     k("reserve.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::PROFILE).plain(),
     // ---- output ----
-    k("log", "to", WordList(&["console", "file", "journal", "null"]), "Where the output goes; left out = the console in a container, the file elsewhere, and the journal too where tenon is a service of systemd."),
+    k("log", "to", WordList(&["console", "file", "journal", "pipe", "null"]), "Where the output goes; left out = the console in a container, the file elsewhere, and the journal too where tenon is a service of systemd."),
+    k("log", "pipe", Command, "The program that reads the output, with `to = [\"pipe\"]`: run as the unit's user in its environment, started again when it ends, shown the end when the runner leaves."),
     k("log", "path", Str, "The file; left out = NAME.log in the log folder."),
     k("log", "max_size", Size, "A larger file is rotated.").d(r#""10MB""#),
     k("log", "keep", Int(0, 10000), "How many rotated files are kept.").d("5"),

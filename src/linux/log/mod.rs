@@ -1,5 +1,5 @@
-//! Output of units: one pipe a unit, cut into lines and given to the console, a rotated file, the journal, the lines
-//! kept for `logs` and `why`, and whoever follows.
+//! Output of units: one pipe a unit, cut into lines and given to the console, a rotated file, the journal, a program, the
+//! lines kept for `logs` and `why`, and whoever follows.
 //!
 //! Invariants: nothing here waits for a reader (a full disk or a slow console drops lines, counts them and says so
 //! once); bytes reach the file as they were written; what a unit wrote before its end is read before the end is told.
@@ -8,6 +8,7 @@ mod console;
 mod file;
 pub mod journal;
 mod lines;
+mod pipe;
 mod signature;
 mod tail;
 
@@ -25,6 +26,7 @@ use regex_lite::Regex;
 
 use super::poller::{Interest, Poller, Token};
 use crate::plan::exec;
+use crate::supervisor::Time;
 
 pub use console::{Colour, Console, Style};
 pub use file::compress;
@@ -34,6 +36,7 @@ pub use tail::{Line, Tail};
 
 use file::RotatedFile;
 use lines::Lines;
+use pipe::Feed;
 
 /// Bytes read from one unit in one turn, so that a chatty one does not starve the others.
 const READ_A_TURN: usize = 256 * 1024;
@@ -56,6 +59,7 @@ pub struct UnitLog {
     rate: Option<Rate>,
     file: Option<RotatedFile>,
     journal: exec::Journaled,
+    feed: Option<Feed>,
     /// Regular expressions that wait for a line, and whether one has come since the last start.
     patterns: Vec<(Regex, bool)>,
     /// What its lines may explain.
@@ -92,6 +96,7 @@ impl UnitLog {
             rate: to.rate.map(Rate::new),
             file: to.file.as_ref().map(RotatedFile::new),
             journal: to.journal,
+            feed: to.pipe.as_deref().map(Feed::new),
             patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
             signatures: Signatures::default(),
         }
@@ -200,6 +205,13 @@ impl UnitLog {
             self.file = to.file.as_ref().map(RotatedFile::new);
         }
         self.journal = to.journal;
+        if self.feed.as_ref().map(Feed::argv) != to.pipe.as_deref() {
+            let old = self.feed.take();
+            self.feed = to.pipe.as_deref().map(|argv| match old {
+                Some(old) => old.turned_to(argv),
+                None => Feed::new(argv),
+            });
+        }
         let known: Vec<&str> = self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
         let wanted: Vec<&str> = patterns.iter().map(Regex::as_str).collect();
         if known != wanted {
@@ -319,6 +331,13 @@ impl UnitLog {
             if journalled {
                 console.journal().line(&self.name, &bytes);
             }
+            if let Some(feed) = &mut self.feed {
+                let mut whole = bytes;
+                if end != End::Long {
+                    whole.push(b'\n');
+                }
+                read.troubles.extend(feed.push(&whole));
+            }
             self.tail.push(line.clone());
             read.lines.push(line);
         }
@@ -340,9 +359,21 @@ impl UnitLog {
         &self.tail
     }
 
-    /// Lines that the file could not take, if any.
+    /// Lines that the file or the program could not take, if any.
     pub fn lost(&self) -> Option<u64> {
-        self.file.as_ref().map(RotatedFile::lost).filter(|lost| *lost > 0)
+        let file = self.file.as_ref().map_or(0, RotatedFile::lost);
+        let program = self.feed.as_ref().map_or(0, Feed::lost);
+        Some(file.saturating_add(program)).filter(|lost| *lost > 0)
+    }
+
+    /// When the program that reads it is to be started again.
+    pub fn program_deadline(&self) -> Option<Time> {
+        self.feed.as_ref().and_then(Feed::deadline)
+    }
+
+    /// Its way to a program, if its output is piped into one.
+    pub fn feed(&mut self) -> Option<&mut Feed> {
+        self.feed.as_mut()
     }
 
     /// The file is opened anew with the next line.

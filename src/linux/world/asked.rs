@@ -10,6 +10,7 @@ use crate::control::{
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
+use crate::linux::tree;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
 use crate::supervisor::{Event, JobId, ProbeKind, Request};
@@ -17,6 +18,8 @@ use crate::supervisor::{Event, JobId, ProbeKind, Request};
 /// Last lines told with the state of a unit, and how many characters of each.
 const LAST_WORDS_TOLD: usize = 5;
 const WORDS_MAX: usize = 300;
+/// Processes told that do not wait for their children.
+const OWNERS_TOLD: usize = 8;
 
 impl Runner for World {
     fn info(&self) -> RunnerInfo {
@@ -76,6 +79,7 @@ impl Runner for World {
             hint: facts.hint.clone(),
             log: exec.log.file.as_ref().map(|file| file.path.display().to_string()),
             log_lost: known.log.lost(),
+            zombies: known.current.as_ref().map(|current| zombies(current.pid)).unwrap_or_default(),
         })
     }
 
@@ -208,4 +212,10 @@ impl World {
             self.ask_probes(Asked { unit, kind, by: Asker::Job(ticket) });
         }
     }
+}
+
+/// Who does not wait for its children, in words.
+fn zombies(main: i32) -> Vec<String> {
+    let owners = tree::unwaited(main).into_iter().take(OWNERS_TOLD);
+    owners.map(|(pid, count)| format!("{count} of {}", tree::shown(pid))).collect()
 }

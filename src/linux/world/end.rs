@@ -116,6 +116,7 @@ impl World {
                     unit.log.compressed();
                 }
             }
+            Purpose::LogPipe(ticket) => self.reader_ended(ticket, finished),
             Purpose::Probe { .. } => {
                 let mut tools =
                     Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
@@ -172,6 +173,10 @@ impl World {
         for pid in &running {
             // Not reaped yet, so the number is still its own.
             let _ = sys::kill(*pid, signal);
+            // As a shell does it: who is asked to end while stopped would not even hear it.
+            if matches!(signal, libc::SIGTERM | libc::SIGHUP) && tree::is_stopped(*pid) {
+                let _ = sys::kill(*pid, libc::SIGCONT);
+            }
         }
         !running.is_empty()
     }

@@ -7,6 +7,7 @@ mod adopt;
 mod asked;
 mod end;
 mod hear;
+mod pipes;
 mod reexec;
 mod reload;
 mod say;
@@ -338,6 +339,7 @@ impl World {
         self.look_at_trees();
         self.spawn_some();
         self.pump();
+        self.feed_pipes();
         if std::mem::take(&mut self.changed) {
             self.upward.units(self.clock.now(), &self.supervisor.snapshot());
         }
@@ -357,6 +359,7 @@ impl World {
 
     fn next_deadline(&self) -> Option<Time> {
         let steps = self.units.iter().filter_map(|unit| unit.current.as_ref()?.deadline);
+        let steps = steps.chain(self.units.iter().filter_map(|unit| unit.log.program_deadline()));
         let own = [
             self.supervisor.deadline(),
             self.helpers.deadline(),
@@ -422,6 +425,7 @@ impl World {
                 socket.close(&self.poller);
             }
         }
+        self.finish_pipes();
         if let Some(slots) = &self.slots {
             slots.forget_all();
         }

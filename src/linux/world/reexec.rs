@@ -139,7 +139,9 @@ impl World {
         for unit in &mut self.units {
             unit.log.drain(wall, &mut self.console);
         }
-        self.helpers.cancel(|_| true, &self.poller);
+        self.write_out_pipes();
+        // Programs that read output go on to its end; the next runner starts its own.
+        self.helpers.cancel(|purpose| !matches!(purpose, Purpose::LogPipe(_)), &self.poller);
         self.remember_all();
         self.write_messages();
         self.console.finish();

@@ -306,6 +306,9 @@ fn identity(exec: &UnitExec, out: &mut String) {
     if exec.log.journal == Journaled::Always {
         places.push("journal".to_owned());
     }
+    if let Some(program) = &exec.log.pipe {
+        places.push(format!("piped into `{}`", program.join(" ")));
+    }
     if !exec.argv.is_empty() {
         line(out, "log", &if places.is_empty() { "nowhere".to_owned() } else { places.join(", ") });
     }
