@@ -99,6 +99,10 @@ pub struct About {
     pub unknown: bool,
     /// What it listens on: name, value, where (`host`), origin.
     pub ports: Vec<PortClaim>,
+    /// Where each bootstrap step is written, in the order of `exec.steps`.
+    pub steps: Vec<Span>,
+    /// Where each signature is written, in the order of `exec.signatures`.
+    pub signatures: Vec<Span>,
     /// Rules that changed nothing, with the reason.
     pub rules_without_effect: Vec<(String, String)>,
     /// Why each start edge is there: the other unit, the words of the edge, `file:line`.
@@ -175,6 +179,17 @@ pub struct PortClaim {
     pub span: Option<Span>,
     /// What to change to move it, in words: a parameter, or a variable and the rule that sets it.
     pub knob: Option<String>,
+    /// Its `why`.
+    pub why: Option<String>,
+    /// The variable that its value reads, and who gave that its value.
+    pub from: Option<(String, Origin)>,
+}
+
+impl PortClaim {
+    /// Its own `why`, else that of whoever set the variable it reads.
+    pub fn reason(&self) -> Option<String> {
+        self.why.clone().or_else(|| self.from.as_ref()?.1.why.clone())
+    }
 }
 
 /// Ports that are somebody else's.
@@ -188,6 +203,8 @@ pub struct PortReserve {
     pub on: Vec<String>,
     /// Whose they are.
     pub owner: String,
+    /// Its `why`.
+    pub why: Option<String>,
     /// Where it is written.
     pub span: Span,
 }

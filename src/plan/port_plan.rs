@@ -29,6 +29,8 @@ pub struct PortRow {
     pub kind: PortKind,
     /// Where it is written.
     pub span: Option<Span>,
+    /// Why, in the words of whoever wrote it.
+    pub why: Option<String>,
     /// Whom it meets (claims of units only).
     pub meets: Vec<Meeting>,
 }
@@ -130,6 +132,7 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
                 name: claim.name.clone(),
                 kind: PortKind::Claim,
                 span: claim.span,
+                why: claim.reason(),
                 meets,
             });
         }
@@ -184,6 +187,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             name: reserve.name.clone(),
             kind: PortKind::Reserve,
             span: Some(reserve.span),
+            why: reserve.why.clone(),
             meets: Vec::new(),
         }));
     }
@@ -195,6 +199,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
         name,
         kind,
         span: None,
+        why: None,
         meets: Vec::new(),
     };
     let range = ranges(facts, "ephemeral");
@@ -282,6 +287,8 @@ mod tests {
             on: vec![HOST.to_owned()],
             span: None,
             knob: None,
+            why: None,
+            from: None,
         };
         let cards = |count: u16| (0..count).map(|d| (20000 + d * 1000, 20999 + d * 1000)).collect::<Vec<_>>();
         assert_eq!(free_from(&claim(20001, 20001), 20001, &cards(8)), Some(28000));

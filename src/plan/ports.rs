@@ -6,7 +6,7 @@ use super::scope::{Site, World};
 use super::{Origin, OriginLayer, PortClaim, PortReserve, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::expr::{Template, port_range::PortRange};
+use crate::expr::{Read, Template, port_range::PortRange};
 use crate::resolve::{Owner, Unit, UnitGraph};
 use std::cell::RefCell;
 
@@ -70,6 +70,8 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut
                         on,
                         span: Some(span),
                         knob: claim.get("value").and_then(|value| knob(cx, value, made)),
+                        why: why(claim),
+                        from: claim.get("value").and_then(|value| from(value, made)),
                     },
                 });
             }
@@ -134,18 +136,33 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.pool]`; or the variable, and the rule that sets it.
-fn knob(cx: &Cx<'_>, node: &Node, made: &Made<'_>) -> Option<String> {
-    let unit = made.unit;
+fn why(table: &Table) -> Option<String> {
+    table.get("why").and_then(Node::as_str).map(str::to_owned)
+}
+
+/// What a value reads, in the order written.
+fn reads(node: &Node) -> impl Iterator<Item = Read> {
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],
         Item::Array(items) => items.iter().filter_map(Node::as_str).collect(),
-        _ => return None,
+        _ => Vec::new(),
     };
-    let reads =
-        texts.into_iter().filter_map(|text| Template::parse(text).ok()).flat_map(|template| template.reads());
-    let read = reads
-        .into_iter()
+    let templates: Vec<Template> = texts.into_iter().filter_map(|text| Template::parse(text).ok()).collect();
+    templates.into_iter().flat_map(|template| template.reads())
+}
+
+/// The first variable that a value reads, and who set that.
+fn from(node: &Node, made: &Made<'_>) -> Option<(String, Origin)> {
+    let env = made.env.borrow();
+    reads(node)
+        .filter(|read| read.root == "env")
+        .find_map(|read| Some((read.member.clone(), env.winner(&read.member)?.clone())))
+}
+
+/// The first parameter that a value reads: `port` of `[set.pool]`; or the variable, and the rule that sets it.
+fn knob(cx: &Cx<'_>, node: &Node, made: &Made<'_>) -> Option<String> {
+    let unit = made.unit;
+    let read = reads(node)
         .find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
     Some(match read.root.as_str() {
         "env" => {
@@ -190,7 +207,9 @@ pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>)
             let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
             if !ranges.is_empty() {
                 let on = places(cx, reserve);
-                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, span: key };
+                let span = reserve.get("value").map_or(key, |value| value.span);
+                let reserve =
+                    PortReserve { name: name.to_owned(), ranges, on, owner, span, why: why(reserve) };
                 out.push(Reserved { reserve });
             }
         });
