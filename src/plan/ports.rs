@@ -162,8 +162,8 @@ fn from(node: &Node, made: &Made<'_>) -> Option<(String, Origin)> {
 /// The first parameter that a value reads: `port` of `[set.pool]`; or the variable, and the rule that sets it.
 fn knob(cx: &Cx<'_>, node: &Node, made: &Made<'_>) -> Option<String> {
     let unit = made.unit;
-    let read = reads(node)
-        .find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
+    let read =
+        reads(node).find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
     Some(match read.root.as_str() {
         "env" => {
             let set_by = made.env.borrow().winner(&read.member).map(|origin| set_by(cx, origin));

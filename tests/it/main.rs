@@ -22,6 +22,7 @@ mod pid1;
 mod ports;
 mod processes;
 mod profile;
+mod profile_edit;
 mod puppet;
 mod reload;
 mod runner;

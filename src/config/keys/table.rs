@@ -344,7 +344,7 @@ pub static KEYS: &[Key] = &[
     k("detect", "any", Exprs, "One of these holds on this machine.").of(Kinds::PROFILE),
     k("detect", "all", Exprs, "All of these hold on this machine.").of(Kinds::PROFILE),
     // ---- the node file ----
-    k("", "profile", Str, "A name, an alias, or `auto`; left out = none.").of(Kinds::NODE).plain(),
+    k("", "profile", Str, "A name, an alias, `auto`, or `none`; left out = none.").of(Kinds::NODE).plain(),
     k("", "role", Str, "What this node does; TENON_ROLE and --role win.").of(Kinds::NODE).plain(),
     k("", "run", Selectors, "What runs, with all it needs and wants.").of(Kinds::NODE).plain(),
     k("", "stop_budget", Duration, "How long an ordered shutdown may take.").d(r#""25s""#).of(Kinds::NODE).plain(),

@@ -262,21 +262,13 @@ impl Rule<'_> {
             };
             let Some(entries) = self.merge_entries(cx, name, keys, options) else { continue };
             for entry in &entries.values {
-                self.merge_one(cx, env, name, entry, &entries, options);
+                self.merge_one(cx, env, name, entry, &entries);
             }
         }
     }
 
     /// One key at a time: each has a place of its own, which may be another file than the rule's.
-    fn merge_one(
-        &mut self,
-        cx: &Cx<'_>,
-        env: &LiveEnv,
-        name: &str,
-        entry: &MergeEntry,
-        all: &MergeEntries,
-        options: MergeOptions,
-    ) {
+    fn merge_one(&mut self, cx: &Cx<'_>, env: &LiveEnv, name: &str, entry: &MergeEntry, all: &MergeEntries) {
         let current = env.borrow().get(name);
         let old = match &current {
             Var::Bytes(bytes) if !all.unknown => Some(bytes.as_slice()),
@@ -286,7 +278,7 @@ impl Rule<'_> {
                 return;
             }
         };
-        let merged = json::merge(old, &[(entry.key.clone(), entry.value.clone())], options);
+        let merged = json::merge(old, &[(entry.key.clone(), entry.value.clone())], all.options);
         if let Some(dropped) = merged.dropped {
             let shown = if env.borrow().is_secret(name) { "***".to_owned() } else { clip(&dropped) };
             let message = format!("`{name}` held no JSON object and was dropped: `{shown}`");
@@ -297,15 +289,12 @@ impl Rule<'_> {
                     .with_note(by),
             );
         }
-        match merged.text {
-            Some(text) => {
-                let var = Var::Bytes(text.into_bytes());
-                self.change(env, name, var, all.secret, self.origin("merge", entry.span));
-            }
-            None => {
-                let reason = format!("`{name}` has `{}` already", entry.key);
-                self.keep(env, name, None, entry.span, reason);
-            }
+        if let Some(text) = merged.text {
+            let var = Var::Bytes(text.into_bytes());
+            self.change(env, name, var, all.secret, self.origin("merge", entry.span));
+        } else {
+            let reason = format!("`{name}` has `{}` already", entry.key);
+            self.keep(env, name, None, entry.span, reason);
         }
     }
 
@@ -316,7 +305,7 @@ impl Rule<'_> {
         keys: &Table,
         options: MergeOptions,
     ) -> Option<MergeEntries> {
-        let mut all = MergeEntries::default();
+        let mut all = MergeEntries { options, ..MergeEntries::default() };
         let mut good = true;
         for (key, key_span, node) in keys.iter() {
             if let (Some(inner), false) = (node.as_table(), options.nested) {
@@ -356,6 +345,7 @@ struct MergeEntry {
 #[derive(Default)]
 struct MergeEntries {
     values: Vec<MergeEntry>,
+    options: MergeOptions,
     unknown: bool,
     secret: bool,
 }

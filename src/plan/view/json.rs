@@ -6,7 +6,7 @@ use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Kind, UnitPolicy};
-use crate::plan::{About, Plan, Traced, ports, probes};
+use crate::plan::{About, Plan, PortClaim, Traced, ports, probes};
 use serde_json::{Value, json};
 
 /// The whole plan. Times are seconds.
@@ -86,17 +86,7 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
             "keys": traced(&told.keys),
             "unknown": told.unknown,
         })).collect::<Vec<_>>(),
-        "ports": about.ports.iter().map(|claim| json!({
-            "name": claim.name, "ports": ports::words(&claim.ranges), "on": claim.on,
-            "place": claim.span.map(|span| sources.place(span)),
-            "why": claim.why,
-            "from": claim.from.as_ref().map(|(variable, origin)| json!({
-                "variable": variable,
-                "layer": layer(origin),
-                "place": place(sources, origin),
-                "why": origin.why,
-            })),
-        })).collect::<Vec<_>>(),
+        "ports": about.ports.iter().map(|claim| port(sources, claim)).collect::<Vec<_>>(),
         "steps": exec.steps.iter().enumerate().map(|(at, step)| json!({
             "name": step.name,
             "why": step.why,
@@ -122,6 +112,22 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
         "rules_without_effect": about.rules_without_effect.iter()
             .map(|(name, reason)| json!({"rule": name, "because": mask(plan, reason)})).collect::<Vec<_>>(),
         "unknown": about.unknown,
+    })
+}
+
+fn port(sources: &SourceMap, claim: &PortClaim) -> Value {
+    json!({
+        "name": claim.name,
+        "ports": ports::words(&claim.ranges),
+        "on": claim.on,
+        "place": claim.span.map(|span| sources.place(span)),
+        "why": claim.why,
+        "from": claim.from.as_ref().map(|(variable, origin)| json!({
+            "variable": variable,
+            "layer": layer(origin),
+            "place": place(sources, origin),
+            "why": origin.why,
+        })),
     })
 }
 

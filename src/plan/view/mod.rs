@@ -66,6 +66,11 @@ fn layer(origin: &Origin) -> String {
     }
 }
 
+/// The layer of an origin in words.
+pub fn layer_words(origin: &Origin) -> String {
+    layer(origin)
+}
+
 /// A layer of configuration in words.
 fn tree_layer(layer: Layer) -> &'static str {
     match layer {
