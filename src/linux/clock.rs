@@ -46,6 +46,11 @@ fn boot_time() -> Duration {
         .unwrap_or_default()
 }
 
+/// `CLOCK_MONOTONIC`, as the service manager above counts.
+pub fn monotonic() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default()
+}
+
 /// Seconds since 1970, for people.
 pub fn wall() -> Duration {
     clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default()

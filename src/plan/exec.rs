@@ -245,11 +245,23 @@ pub struct Log {
     /// The rotated file, if any.
     pub file: Option<LogFile>,
     /// The journal, under the unit's name.
-    pub journal: bool,
+    pub journal: Journaled,
     /// How its lines look on the console; left out = as the runner's own.
     pub format: Option<LogFormat>,
     /// Lines a second; more are dropped and counted. `None` = no limit.
     pub rate: Option<u32>,
+}
+
+/// Whether a unit's output goes to the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Journaled {
+    /// No.
+    #[default]
+    Never,
+    /// Yes.
+    Always,
+    /// Where the runner's own messages go there: it is a service of systemd, and the unit says nothing of its output.
+    WithRunner,
 }
 
 /// How lines look on the console.
@@ -278,7 +290,7 @@ pub struct LogFile {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { console: true, file: None, journal: false, format: None, rate: None }
+        Self { console: true, file: None, journal: Journaled::Never, format: None, rate: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::decode::stop_signal;
 use super::env::layers::origin;
-use super::exec::{Identity, Log, LogFile, LogFormat, Preflight, Reload, Rlimit};
+use super::exec::{Identity, Journaled, Log, LogFile, LogFormat, Preflight, Reload, Rlimit};
 use super::inputs::Inputs;
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out, Rendered};
@@ -108,7 +108,8 @@ fn limit(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     }
 }
 
-/// `[log]`: the console in a container, a file elsewhere, unless the unit says otherwise.
+/// `[log]`: the console in a container, a file elsewhere (and the journal, where the runner's own words go there),
+/// unless the unit says otherwise.
 pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unknown: &Cell<bool>) -> Log {
     let (dirs, container) = (inputs.dirs, inputs.container);
     let rendered = render::path(cx, tree, "log");
@@ -118,7 +119,7 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
     let mut log = Log {
         console: false,
         file: None,
-        journal: false,
+        journal: Journaled::Never,
         format: reader.word("format", &formats),
         rate: if unlimited { None } else { reader.int("rate") },
     };
@@ -133,13 +134,14 @@ pub(super) fn log(cx: &Cx<'_>, unit: &str, tree: &Node, inputs: &Inputs<'_>, unk
     let Some(places) = reader.list("to") else {
         log.console = container;
         log.file = (!container).then(file);
+        log.journal = Journaled::WithRunner;
         return log;
     };
     for place in places {
         match &place.item {
             Out::Str(word) if word == "console" => log.console = true,
             Out::Str(word) if word == "file" => log.file = Some(file()),
-            Out::Str(word) if word == "journal" => log.journal = true,
+            Out::Str(word) if word == "journal" => log.journal = Journaled::Always,
             Out::Str(word) if word == "null" => {}
             _ => {
                 reader.refuse::<()>("to", place, "expected `console`, `file`, `journal` or `null`");

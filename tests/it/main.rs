@@ -26,3 +26,5 @@ mod profile_edit;
 mod puppet;
 mod reload;
 mod runner;
+mod systemd_files;
+mod upward;

@@ -302,7 +302,7 @@ pub static KEYS: &[Key] = &[
     k("reserve.*", "why", Str, "The reason, shown wherever the ports are shown.").of(Kinds::PROFILE),
     k("reserve.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::PROFILE).plain(),
     // ---- output ----
-    k("log", "to", WordList(&["console", "file", "journal", "null"]), "Where the output goes; left out = the console in a container, the file elsewhere."),
+    k("log", "to", WordList(&["console", "file", "journal", "null"]), "Where the output goes; left out = the console in a container, the file elsewhere, and the journal too where tenon is a service of systemd."),
     k("log", "path", Str, "The file; left out = NAME.log in the log folder."),
     k("log", "max_size", Size, "A larger file is rotated.").d(r#""10MB""#),
     k("log", "keep", Int(0, 10000), "How many rotated files are kept.").d("5"),

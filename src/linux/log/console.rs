@@ -1,5 +1,8 @@
 //! The runner's standard error: whole lines of units and of the runner itself, never waited for.
 //!
+//! Where that is the journal (a service of systemd), lines go to it as messages of their own, under the names of the
+//! units, instead of as text with prefixes.
+//!
 //! Descriptors 0, 1 and 2 are shared with whoever started the runner, so they are never made non-blocking. A pipe or
 //! terminal is opened anew for that; where it cannot be, only as much is written as surely fits. What the reader does
 //! not take in time waits in a bounded queue, then is dropped, counted and said.
@@ -12,6 +15,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::journal::{self, Journal};
 use super::lines::End;
 use super::tail::Line;
 use crate::linux::clock;
@@ -67,6 +71,10 @@ pub struct Console {
     queue: VecDeque<u8>,
     dropped: u64,
     watched: bool,
+    journal: Option<Journal>,
+    journal_watched: bool,
+    /// Standard error is the journal.
+    is_journal: bool,
 }
 
 impl Console {
@@ -90,7 +98,20 @@ impl Console {
             queue: VecDeque::new(),
             dropped: 0,
             watched: false,
+            journal: None,
+            journal_watched: false,
+            is_journal: journal::is_standard_error(),
         }
+    }
+
+    /// Whether standard error is the journal.
+    pub fn is_journal(&self) -> bool {
+        self.is_journal
+    }
+
+    /// The way to the journal, whether or not it is standard error.
+    pub fn journal(&mut self) -> &mut Journal {
+        self.journal.get_or_insert_with(Journal::new)
     }
 
     /// Makes room for the names of more units.
@@ -103,6 +124,9 @@ impl Console {
 
     /// A line of a unit.
     pub fn line(&mut self, name: &str, line: &Line, format: Option<LogFormat>) {
+        if self.is_journal {
+            return self.journal().line(name, line.text.as_bytes());
+        }
         let format = format.unwrap_or(match self.style {
             Style::Text => LogFormat::Prefix,
             Style::Json => LogFormat::Json,
@@ -136,8 +160,16 @@ impl Console {
         self.push(&bytes);
     }
 
-    /// A message of the runner itself.
-    pub fn say(&mut self, level: &str, message: &str) {
+    /// A message of the runner itself, perhaps about a unit.
+    pub fn say(&mut self, level: &str, unit: Option<&str>, message: &str) {
+        if self.is_journal {
+            let priority = match level {
+                "error" => 3,
+                "warning" => 4,
+                _ => 6,
+            };
+            return self.journal().say(priority, unit, message);
+        }
         let text = match self.style {
             Style::Text if level == "info" => format!("{}{message}\n", self.prefix("tenon")),
             Style::Text => format!("{}{level}: {message}\n", self.prefix("tenon")),
@@ -151,7 +183,7 @@ impl Console {
 
     /// A message that ends the runner.
     pub fn last_words(&mut self, message: &str) {
-        self.say("error", message);
+        self.say("error", None, message);
         self.finish();
     }
 
@@ -180,13 +212,18 @@ impl Console {
         }
         if self.dropped > 0 && self.queue.len() < QUEUE_MAX / 2 {
             let lost = std::mem::take(&mut self.dropped);
-            self.say("warning", &format!("{lost} lines were not shown: whoever reads this is too slow"));
+            self.say(
+                "warning",
+                None,
+                &format!("{lost} lines were not shown: whoever reads this is too slow"),
+            );
         }
         self.queue.extend(line);
     }
 
     /// Writes what can be written now; the rest is taken up when there is room.
     pub fn flush(&mut self, poller: &Poller) {
+        self.flush_journal(poller);
         self.write_some();
         let waiting = !self.queue.is_empty();
         if waiting == self.watched {
@@ -208,8 +245,32 @@ impl Console {
         self.watched = done;
     }
 
+    fn flush_journal(&mut self, poller: &Poller) {
+        let Some(journal) = &mut self.journal else { return };
+        if journal.waiting().is_some() {
+            journal.flush();
+        }
+        match (journal.waiting(), self.journal_watched) {
+            (Some(fd), false) => {
+                self.journal_watched = poller.add(fd, Token::Console, Interest::Write).is_ok();
+            }
+            (None, true) => {
+                journal.forget(poller);
+                self.journal_watched = false;
+            }
+            (Some(_), true) | (None, false) => {}
+        }
+    }
+
     /// The last words: waits for the reader, but only so long.
     pub fn finish(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            for _ in 0..10 {
+                journal.flush();
+                let Some(fd) = journal.waiting() else { break };
+                let _ = poll(&mut [PollFd::new(fd, PollFlags::POLLOUT)], PollTimeout::from(100u8));
+            }
+        }
         for _ in 0..10 {
             self.write_some();
             let fd = match &self.sink {

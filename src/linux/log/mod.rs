@@ -33,7 +33,6 @@ pub use signature::Signatures;
 pub use tail::{Line, Tail};
 
 use file::RotatedFile;
-use journal::Journal;
 use lines::Lines;
 
 /// Bytes read from one unit in one turn, so that a chatty one does not starve the others.
@@ -56,7 +55,7 @@ pub struct UnitLog {
     format: Option<exec::LogFormat>,
     rate: Option<Rate>,
     file: Option<RotatedFile>,
-    journal: Option<Journal>,
+    journal: exec::Journaled,
     /// Regular expressions that wait for a line, and whether one has come since the last start.
     patterns: Vec<(Regex, bool)>,
     /// What its lines may explain.
@@ -92,7 +91,7 @@ impl UnitLog {
             format: to.format,
             rate: to.rate.map(Rate::new),
             file: to.file.as_ref().map(RotatedFile::new),
-            journal: to.journal.then(|| Journal::new(name)),
+            journal: to.journal,
             patterns: patterns.into_iter().map(|pattern| (pattern, false)).collect(),
             signatures: Signatures::default(),
         }
@@ -200,9 +199,7 @@ impl UnitLog {
         if self.file.as_ref().map(RotatedFile::plan) != to.file.as_ref() {
             self.file = to.file.as_ref().map(RotatedFile::new);
         }
-        if self.journal.is_some() != to.journal {
-            self.journal = to.journal.then(|| Journal::new(&self.name));
-        }
+        self.journal = to.journal;
         let known: Vec<&str> = self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect();
         let wanted: Vec<&str> = patterns.iter().map(Regex::as_str).collect();
         if known != wanted {
@@ -313,8 +310,14 @@ impl UnitLog {
             if self.console {
                 console.line(&self.name, &line, self.format);
             }
-            if let Some(journal) = &mut self.journal {
-                journal.send(&bytes);
+            let journalled = match self.journal {
+                exec::Journaled::Never => false,
+                // The console may be the journal: then it has the line already.
+                exec::Journaled::Always => !(self.console && console.is_journal()),
+                exec::Journaled::WithRunner => !self.console && console.is_journal(),
+            };
+            if journalled {
+                console.journal().line(&self.name, &bytes);
             }
             self.tail.push(line.clone());
             read.lines.push(line);

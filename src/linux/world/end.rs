@@ -100,7 +100,8 @@ impl World {
     fn tell_reason(&self, id: UnitId) {
         let hint = self.units.get(id.0 as usize).and_then(|unit| unit.facts.hint.as_ref());
         if let Some(hint) = hint.filter(|_| !self.options.foreground) {
-            tracing::warn!("{}: {hint}", self.name(id));
+            let unit = self.name(id);
+            tracing::warn!(unit, "{unit}: {hint}");
         }
     }
 
@@ -250,7 +251,8 @@ impl World {
             );
         }
         if !names.is_empty() {
-            tracing::warn!("{}: killed: {}", self.name(id), names.join(", "));
+            let unit = self.name(id);
+            tracing::warn!(unit, "{unit}: killed: {}", names.join(", "));
         }
     }
 

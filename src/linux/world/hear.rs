@@ -28,7 +28,8 @@ impl World {
 
     pub(super) fn heard_lines(&mut self, id: UnitId, read: Read) {
         for trouble in &read.troubles {
-            tracing::warn!("{}: {trouble}", self.name(id));
+            let unit = self.name(id);
+            tracing::warn!(unit, "{unit}: {trouble}");
         }
         if let Some(path) = &read.compress {
             let deadline = self.clock.now() + COMPRESS_TIMEOUT;

@@ -42,7 +42,8 @@ use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Action, Change, Event, Generation, Outcome, Phase, ProbeKind, Supervisor, Time};
-use say::{Unsaid, in_words};
+use say::Unsaid;
+pub(in crate::linux) use say::in_words;
 
 /// Events given to the supervisor in one turn; what is left waits for the next.
 const EVENTS_A_PUMP: usize = 4096;
@@ -320,6 +321,7 @@ impl World {
         }
         self.expire_steps(now);
         self.expire_adopted(now);
+        self.upward.expire(now);
         if self.watch.is_due(now) {
             self.reload_by_itself("its files have changed");
         }
@@ -334,8 +336,9 @@ impl World {
         self.spawn_some();
         self.pump();
         if std::mem::take(&mut self.changed) {
-            self.upward.units(&self.supervisor.snapshot());
+            self.upward.units(self.clock.now(), &self.supervisor.snapshot());
         }
+        self.upward.flush();
         self.write_messages();
         self.console.flush(&self.poller);
         let at = self.next_deadline().map(|at| self.clock.absolute(at));
@@ -357,6 +360,7 @@ impl World {
             self.probes.deadline(),
             self.watch.deadline(),
             self.adopted_deadline(),
+            self.upward.deadline(),
         ];
         own.into_iter().flatten().chain(steps).min()
     }
@@ -397,6 +401,8 @@ impl World {
 
     /// The run directory is left clean, nobody is left behind, and everything that was said is written.
     pub fn leave(&mut self, status: i32) {
+        self.upward.stopping();
+        self.upward.flush();
         self.end_strays();
         super::termination::write(status, &self.supervisor.snapshot(), |name| {
             let id = self.plan.policy.find(name)?;
@@ -422,14 +428,14 @@ impl World {
     }
 
     fn write_messages(&mut self) {
-        self.unsaid.say();
-        for (level, text) in self.messages.take() {
-            let level = match level {
+        self.unsaid.say(|id| self.plan.policy.get(id).map_or("?", |unit| &*unit.name));
+        for message in self.messages.take() {
+            let level = match message.level {
                 tracing::Level::ERROR => "error",
                 tracing::Level::WARN => "warning",
                 _ => "info",
             };
-            self.console.say(level, &text);
+            self.console.say(level, message.unit.as_deref(), &message.text);
         }
     }
 
@@ -453,9 +459,8 @@ impl World {
 
     /// Everything is to stop.
     pub fn begin_shutdown(&mut self, fast: bool) {
-        if !std::mem::replace(&mut self.shutting_down, true) {
-            Upward::stopping();
-        }
+        self.shutting_down = true;
+        self.upward.stopping();
         self.inbox.push_back(Event::Shutdown { fast });
     }
 }

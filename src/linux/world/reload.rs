@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::{World, new_unit, patterns};
 use crate::control::{self, Error, PlanChange, ReloadCall, ReloadReply, Ticket};
+use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::log::Signatures;
 use crate::linux::serve::News;
@@ -68,10 +69,20 @@ impl World {
         if self.shutting_down {
             return Err(Error::Refused("the runner shuts down".to_owned()));
         }
+        if call.dry_run == Some(true) {
+            return Ok(self.replan(&planner, call));
+        }
+        self.upward.reloading(clock::monotonic());
+        let reply = self.replan(&planner, call);
+        self.upward.reloaded();
+        Ok(reply)
+    }
+
+    fn replan(&mut self, planner: &Planner, call: &ReloadCall) -> ReloadReply {
         let refused = |problems: String| ReloadReply { accepted: false, problems, changes: Vec::new() };
         let new = match (planner.0)() {
             Ok(new) => new,
-            Err(problems) => return Ok(refused(problems)),
+            Err(problems) => return refused(problems),
         };
         // Whoever is up now is up for both sides.
         self.pump();
@@ -85,7 +96,7 @@ impl World {
         let is_free = |id| state(id) == State::Skipped;
         let merged = match merge(&self.plan, &new.plan, &is_up, &is_free, &allowed) {
             Ok(merged) => merged,
-            Err(problem) => return Ok(refused(format!("error: {problem}"))),
+            Err(problem) => return refused(format!("error: {problem}")),
         };
         let changes: Vec<PlanChange> = merged.changes.iter().map(record).collect();
         if call.dry_run != Some(true) {
@@ -94,7 +105,7 @@ impl World {
             self.pending = changes.iter().filter(|change| !change.applied).cloned().collect();
             self.watch.renew(&new.watch, &self.poller);
         }
-        Ok(ReloadReply { accepted: true, problems: new.warnings, changes })
+        ReloadReply { accepted: true, problems: new.warnings, changes }
     }
 
     /// A reload nobody waits for: what comes of it is said.

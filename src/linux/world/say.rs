@@ -18,11 +18,12 @@ impl Unsaid {
     }
 
     /// The turn has come to its end.
-    pub(super) fn say(&mut self) {
-        for (_, state, words) in std::mem::take(&mut self.0) {
+    pub(super) fn say<'a>(&mut self, name: impl Fn(UnitId) -> &'a str) {
+        for (unit, state, words) in std::mem::take(&mut self.0) {
+            let unit = name(unit);
             match state {
-                State::Failed | State::Unhealthy => tracing::warn!("{words}"),
-                State::Preparing => tracing::debug!("{words}"),
+                State::Failed | State::Unhealthy => tracing::warn!(unit, "{words}"),
+                State::Preparing => tracing::debug!(unit, "{words}"),
                 State::Inactive
                 | State::Waiting
                 | State::Starting
@@ -30,7 +31,7 @@ impl Unsaid {
                 | State::Stopping
                 | State::Backoff
                 | State::Finished
-                | State::Skipped => tracing::info!("{words}"),
+                | State::Skipped => tracing::info!(unit, "{words}"),
             }
         }
     }
@@ -51,7 +52,7 @@ fn is_on_the_way(state: State) -> bool {
 
 /// `web: ready (degraded: …)`, `web: waiting (on db: …)`, `web: backoff (exited with 3)`,
 /// `web: stopping its left-overs (killed by SIGKILL)`.
-pub(super) fn in_words(unit: &UnitSnapshot) -> String {
+pub(in crate::linux) fn in_words(unit: &UnitSnapshot) -> String {
     let (name, state) = (&unit.unit, unit.state.word());
     if let (State::Stopping, Some(what)) = (unit.state, &unit.detail)
         && what.starts_with("its left-overs")

@@ -220,7 +220,7 @@ impl World {
         let deadline = timeout.map(|timeout| self.clock.now() + timeout);
         let name = self.name(id).to_owned();
         for message in &facts.left_out {
-            tracing::warn!("{name}: {message}; started without it");
+            tracing::warn!(unit = name, "{name}: {message}; started without it");
         }
         let Some(unit) = self.units.get_mut(number) else { return Ok(()) };
         facts.last_words = std::mem::take(&mut unit.facts.last_words);
@@ -323,7 +323,7 @@ impl World {
         for report in reports {
             match report {
                 Report::Degraded { setting, message } => {
-                    tracing::warn!("{name}: {message}; started without it");
+                    tracing::warn!(unit = name, "{name}: {message}; started without it");
                     unit.facts.in_force.retain(|(known, _)| *known != setting);
                     unit.facts.left_out.push(message);
                 }

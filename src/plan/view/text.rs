@@ -5,7 +5,7 @@ use super::{UNKNOWN, mask, place_of, shell_word, shown, winner};
 use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::expr::{duration, size};
-use crate::plan::exec::{File, Preflight, UnitExec};
+use crate::plan::exec::{File, Journaled, Preflight, UnitExec};
 use crate::plan::policy::{Kind, RestartPolicy, Stop, UnitPolicy};
 use crate::plan::{About, Need, Plan, Traced, ports, probes};
 use std::fmt::Write as _;
@@ -337,7 +337,7 @@ fn identity(exec: &UnitExec, out: &mut String) {
     if let Some(file) = &exec.log.file {
         places.push(file.path.display().to_string());
     }
-    if exec.log.journal {
+    if exec.log.journal == Journaled::Always {
         places.push("journal".to_owned());
     }
     if !exec.argv.is_empty() {
