@@ -129,6 +129,8 @@ fn where_a_change_has_no_effect_is_told() {
     );
     let answer = tenon(&env, &["profile", "set", "g2", "rule.range.when=param.link == 'slow'", "--dry-run"]);
     says(&answer.code(0).stdout, &["no effect: on store: `when = param.link == 'slow'` does not hold there"]);
+    let answer = tenon(&env, &["profile", "set", "g2", "rule.range.labels=[\"nobody\"]", "--dry-run"]);
+    says(&answer.code(0).stdout, &["no effect: `rule.range` is for no unit that runs here"]);
 }
 
 #[test]
@@ -338,4 +340,37 @@ fn a_reason_is_shown_wherever_its_value_is() {
             "ports of others\n  reserve random: 8000-8010 on host → (none)\n      before: shipped/profiles/g5.toml:19: drawn at random\n",
         ],
     );
+}
+
+/// `empty = "default"`: an empty word is none, so what a lower layer gives counts, and last the default.
+#[test]
+fn an_empty_word_counts_as_not_given() {
+    let env = node();
+    fs::write(
+        env.path("shipped/profiles/base.toml"),
+        "[param.size]\ndefault = \"small\"\nempty = \"default\"\n[param.kept]\ndefault = \"small\"\n\
+         [rule.sizes]\nlabels = [\"card\"]\nset = { SIZE = \"{{ param.size }}\", KEPT = \"<{{ param.kept }}>\" }\n",
+    )
+    .unwrap();
+    fs::write(env.path("shipped/profiles/g5.toml"), "extends = \"base\"\n").unwrap();
+    let check = |given: &str, drop_in: &str, option: &[&str], expected: &[&str]| {
+        let head = "profile = \"g2\"\nrun = [\"store\"]\n[set.profile]\n";
+        env.write("tenon.toml", &format!("{head}{given}"));
+        env.write("tenon.toml.d/50-site.toml", drop_in);
+        let answer = tenon(&env, &[option, &["env", "store"]].concat());
+        says(&answer.code(0).stdout, expected);
+    };
+    check("size = \"\"\nkept = \"\"\n", "", &[], &["SIZE=small\n", "KEPT='<>'\n"]);
+    check("size = \"large\"\n", "[set.profile]\nsize = \"\"\n", &[], &["SIZE=large\n"]);
+    check("size = \"large\"\n", "", &["--set", "profile.size="], &["SIZE=large\n"]);
+    check("size = \"large\"\nkept = \"large\"\n", "", &["--set", "profile.kept="], &["KEPT='<>'\n"]);
+    // A variable is another thing: empty is a value there, which no default beats.
+    env.write("tenon.toml", "profile = \"g2\"\nrun = [\"store\"]\n[env]\nRANGE = \"\"\n");
+    fs::write(
+        env.path("shipped/profiles/base.toml"),
+        "[rule.range]\nlabels = [\"card\"]\ndefault = { RANGE = \"1-2\" }\nfill = { OTHER = \"3\" }\n",
+    )
+    .unwrap();
+    let answer = tenon(&env, &["env", "store"]);
+    says(&answer.code(0).stdout, &["RANGE=''\n", "OTHER=3\n"]);
 }

@@ -111,7 +111,7 @@ pub static KEYS: &[Key] = &[
     k("param.*", "default", Any, "Its value where nobody set it; may be an expression over facts and other parameters. Neither default nor `optional`: required as soon as a planned unit reads it.").of(Kinds::BOTH),
     k("param.*", "choices", Strings, "The values of an enum.").of(Kinds::BOTH).plain(),
     k("param.*", "optional", Bool, "It may have no value at all.").d("false").of(Kinds::BOTH).plain(),
-    k("param.*", "empty", Words(&["keep", "default"]), "What an empty text means: a value, or as if not given.").d(r#""keep""#).of(Kinds::BOTH).plain(),
+    k("param.*", "empty", Words(&["keep", "default"]), "What an empty text means: a value (`keep`), or that whoever wrote it has said nothing (`default`): then what a lower layer gives counts, and last the default.").d(r#""keep""#).of(Kinds::BOTH).plain(),
     k("param.*", "fallback", Any, "An invalid value: one warning that names it, then this. Left out = an error.").of(Kinds::BOTH),
     k("param.*", "min", Any, "The smallest value.").of(Kinds::BOTH),
     k("param.*", "max", Any, "The largest value.").of(Kinds::BOTH),

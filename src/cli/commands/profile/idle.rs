@@ -6,7 +6,7 @@ use super::effect::shown;
 use crate::cli::pipeline::Planned;
 use crate::config::tree::Layer;
 use crate::plan::view::layer_words;
-use crate::plan::{Origin, OriginLayer};
+use crate::plan::{About, Origin, OriginLayer};
 use std::collections::BTreeSet;
 use toml_edit::{DocumentMut, Item};
 
@@ -26,7 +26,8 @@ pub fn places(target: &Target, text: &str, after: &Planned) -> Vec<String> {
             _ => {}
         }
     }
-    out.dedup();
+    let mut said = BTreeSet::new();
+    out.retain(|line| said.insert(line.clone()));
     out
 }
 
@@ -92,12 +93,28 @@ fn beaten(rule: &str, variable: &str, after: &Planned, out: &mut Vec<String>) {
 
 /// Units for which the rule does nothing at all because its condition does not hold.
 fn silent(rule: &str, after: &Planned, out: &mut Vec<String>) {
+    let known = after.resolved.graph.profile.as_ref().and_then(|profile| node(&profile.tree, &path(rule)));
+    if known.is_some() && !after.plan.about.iter().any(|about| is_about(rule, about)) {
+        out.push(format!("`rule.{rule}` is for no unit that runs here"));
+    }
     for (unit, about) in after.plan.policy.units.iter().zip(&after.plan.about) {
         let reason = about.rules_without_effect.iter().find(|(name, _)| name == rule).map(|(_, why)| why);
         if let Some(reason) = reason.filter(|reason| reason.starts_with("`when = ")) {
             out.push(format!("on {}: {reason} there", unit.name));
         }
     }
+}
+
+fn path(rule: &str) -> [String; 2] {
+    ["rule".to_owned(), rule.to_owned()]
+}
+
+/// Whether the rule has touched a unit, or has said why it does not.
+fn is_about(rule: &str, about: &About) -> bool {
+    let touched =
+        |origin: &Origin| matches!(&origin.layer, OriginLayer::Rule { name, profile: true } if name == rule);
+    about.env.iter().any(|traced| traced.chain.iter().any(touched))
+        || about.rules_without_effect.iter().any(|(name, _)| name == rule)
 }
 
 /// A choice that the node file or the command line makes.

@@ -108,12 +108,21 @@ fn why_of(node: &Node) -> &str {
     node.get("why").and_then(Node::as_str).unwrap_or_default()
 }
 
+/// What a choice or a fact is for, in its author's words.
+fn help(profile: &Profile, section: &str, name: &str, out: &mut String) {
+    let declared = profile.tree.get(section).and_then(Node::as_table).and_then(|table| table.get(name));
+    if let Some(help) = declared.and_then(|node| node.get("help")).and_then(Node::as_str) {
+        let _ = writeln!(out, "    {help}");
+    }
+}
+
 fn text(mut out: String, planned: &Planned, profile: &Profile) -> String {
     let params: Vec<_> = params(planned, profile).collect();
     if !params.is_empty() {
         out.push_str("\nparameters\n");
         for (name, value, place) in params {
             let _ = writeln!(out, "  {name} = {value}  ({place})");
+            help(profile, "param", name, &mut out);
         }
     }
     let facts = facts(planned, profile);
@@ -121,6 +130,7 @@ fn text(mut out: String, planned: &Planned, profile: &Profile) -> String {
         out.push_str("\nfacts\n");
         for (name, value, source) in facts {
             let _ = writeln!(out, "  {name} = {value}  ({source})");
+            help(profile, "fact", name, &mut out);
         }
     }
     let effects = effects(planned);
