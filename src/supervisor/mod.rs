@@ -101,6 +101,7 @@ mod memory;
 mod moves;
 mod probes;
 mod random;
+mod rehearsal;
 mod reload;
 mod restart;
 mod shutdown;
@@ -120,6 +121,7 @@ pub use event::{
 pub use invariant::{Rule, Violation};
 pub use memory::Memory;
 pub use random::Random;
+pub use rehearsal::{StopShare, rehearse_stop};
 pub use table::markdown as state_table;
 
 use crate::plan::policy::{PlanPolicy, UnitId};

@@ -6,9 +6,9 @@
     clippy::panic,
     reason = "a test says what it wants and fails"
 )]
-
 mod adopt;
 mod before;
+mod budget;
 mod byte_exact;
 mod client;
 mod context;
@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod leaks;
 mod output;
 mod pid1;
 mod ports;
@@ -26,5 +27,6 @@ mod profile_edit;
 mod puppet;
 mod reload;
 mod runner;
+mod steady;
 mod systemd_files;
 mod upward;
