@@ -18,11 +18,13 @@ mod commands;
 mod error;
 mod here;
 mod logfile;
+mod look;
 mod output;
 mod pipeline;
 mod profiles;
 mod status_view;
 mod toml_patch;
+mod trust;
 mod words;
 mod write;
 

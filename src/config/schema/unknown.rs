@@ -161,7 +161,7 @@ fn misplaced(at: &At, name: &str, span: Span, node: &Node) -> Option<Diagnostic>
 }
 
 /// Spelt as variables are: capitals, digits, `_`.
-fn is_variable(name: &str) -> bool {
+pub(super) fn is_variable(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_uppercase())
         && name.len() > 1

@@ -10,6 +10,7 @@ use crate::cli::here;
 use crate::cli::pipeline::{Context, Loaded, Sees};
 use crate::cli::profiles;
 use crate::cli::toml_patch::Patch;
+use crate::cli::trust;
 use crate::cli::write::atomically;
 use crate::config::tree::{Item, Node};
 use serde_json::json;
@@ -117,7 +118,7 @@ fn begun(path: &Path) -> Result<String, CliError> {
 /// drop-in there that sets the key already; or, to be mended, the one that cannot be read), else into a drop-in there.
 fn target(context: &Context, loaded: &Loaded, word: &str, patches: &[Patch]) -> Result<Target, CliError> {
     let name = profiles::named(&loaded.files, &loaded.sources, word)?;
-    profiles::trusted_files(&loaded.files, &loaded.sources, &name)?;
+    trust::refuse_profile(&loaded.files, &loaded.sources, &name)?;
     let path = here::search_path().or_dirs(&context.global.dir);
     let Some(last) = path.folders.last() else {
         return Err(

@@ -13,6 +13,7 @@ use crate::cli::cat_view;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Loaded, Planned, Resolved, Sees, build, once};
 use crate::cli::profiles;
+use crate::cli::trust;
 use crate::diagnostic::{Code, Diagnostic, FileId, Level, has_errors, human, json as diagnostics_json};
 use crate::plan::view;
 use crate::resolve::Profile;
@@ -38,6 +39,8 @@ fn list(context: &Context) -> Result<(), CliError> {
     let resolved = context.resolve(&[], Sees::Machine)?;
     let chosen = resolved.graph.profile.as_ref();
     let (files, sources) = (&resolved.files, &resolved.sources);
+    let names: Vec<&str> = profiles::names(files).collect();
+    context.report(&trust::warnings(&resolved, Some(&names)), sources)?;
     let rows: Vec<_> =
         profiles::names(files).map(|name| (name, profiles::says(files, sources, name))).collect();
     if context.output.is_json() {
@@ -108,6 +111,7 @@ fn show(context: &Context, name: Option<&str>) -> Result<(), CliError> {
     let resolved = chosen.resolve_loaded(loaded.clone(), Sees::Machine)?;
     let Some(profile) = &resolved.graph.profile else { return Err(none(context, &resolved)) };
     let standing = standing(context, name, profile)?;
+    context.report(&trust::warnings(&resolved, Some(&[&profile.name])), &resolved.sources)?;
     if context.output.is_json() {
         let tree = cat_view::json(&profile.tree, &resolved.sources);
         context.output.json(&json!({
