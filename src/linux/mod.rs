@@ -18,6 +18,7 @@ mod helper;
 mod identity;
 mod lastwords;
 mod log;
+pub mod machine;
 mod notify;
 mod oom;
 mod place;
