@@ -613,6 +613,9 @@ pub struct ProfileEditArgs {
     /// The profile.
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// Begin with this text: what a refused edit has left.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub from: Option<PathBuf>,
     /// Show what it would do, and write nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -194,15 +194,22 @@ impl Context {
     /// # Errors
     /// [`Kind::Config`] if any of it is an error.
     pub fn report(&self, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<(), CliError> {
-        let diagnostics = once(diagnostics);
+        self.report_as_given(&once(diagnostics), sources)
+    }
+
+    /// The same in the order given: where a cause is to come before what follows from it.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    pub fn report_as_given(&self, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<(), CliError> {
         if !diagnostics.is_empty() {
             if self.output.is_json() {
-                self.output.say(&json(&diagnostics, sources).to_string());
+                self.output.say(&json(diagnostics, sources).to_string());
             } else {
-                self.output.say(&human(&diagnostics, sources, true));
+                self.output.say(&human(diagnostics, sources, true));
             }
         }
-        if has_errors(&diagnostics) { Err(CliError::silent(Kind::Config)) } else { Ok(()) }
+        if has_errors(diagnostics) { Err(CliError::silent(Kind::Config)) } else { Ok(()) }
     }
 
     /// Where the runner's control socket is: `--socket`, the node file's, or `control.sock` in the run directory.

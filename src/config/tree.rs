@@ -147,6 +147,13 @@ impl Node {
         }
     }
 
+    /// The part of it that the highest layer wrote: where a merged table has got its last word.
+    pub fn latest(&self) -> &Node {
+        let Item::Table(table) = &self.item else { return self };
+        let parts = table.iter().map(|(_, _, node)| node.latest());
+        parts.max_by_key(|node| (node.layer, node.span.file.0)).unwrap_or(self)
+    }
+
     /// An empty table, the start of every merge.
     pub fn empty(layer: Layer) -> Self {
         Self::new(Item::Table(Table::default()), Span { file: FileId(0), start: 0, end: 0 }, layer)

@@ -60,7 +60,7 @@ table! { Filter, FILTERS, "Every filter.":
     Split = "split", 0..=1, "split(',')", "text as a list, cut at the argument, or at blanks; an empty text gives an empty list";
     Length = "length", 0..=0, "length", "how many elements a list or table, or characters a text, has";
     Chunk = "chunk", 1..=1, "chunk(n)", "a list as a list of lists of n; a rest of less than n is left out";
-    Item = "item", 1..=1, "item(n)", "the n-th element, from 0; nothing out of range";
+    Item = "item", 1..=1, "item(n)", "the n-th element, from 0; with a text, the member of that name of a table or of a text that holds a JSON object; nothing where there is none";
     Matching = "matching", 1..=1, "matching('regex')", "the elements in which the expression is found; a text itself, or nothing";
     ShiftRange = "shift_range", 1..=1, "shift_range(n)", "a port range moved up by n; `auto` stays";
 }

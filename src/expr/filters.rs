@@ -34,7 +34,7 @@ pub(super) fn apply(filter: Filter, input: &Value, args: &[Value]) -> Result<Val
         Filter::Split => split(text("split", input)?, args),
         Filter::Length => length(input),
         Filter::Chunk => chunk(input, arg),
-        Filter::Item => ops::index(input, arg),
+        Filter::Item => item(input, arg),
         Filter::Matching => matching(input, arg),
         Filter::ShiftRange => shift_range(input, arg),
     }
@@ -51,6 +51,16 @@ pub(super) fn check_argument(filter: Filter, arg: &Value) -> Result<(), Fault> {
         (Filter::Join | Filter::Split, _) => separator(arg).map(drop),
         (Filter::Required, _) => Err(Fault::new(format!("the message is text, not {}", arg.kind()))),
         _ => Ok(()),
+    }
+}
+
+/// An element by number; a member by name, also of a text that holds a JSON object: how one asks for what a `merge` left in
+/// a variable. Text that holds none has no members.
+fn item(input: &Value, arg: &Value) -> Result<Value, Fault> {
+    let (Value::Str(text), Value::Str(_)) = (input, arg) else { return ops::index(input, arg) };
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(object @ serde_json::Value::Object(_)) => ops::index(&Value::from_json(&object), arg),
+        Ok(_) | Err(_) => Ok(Value::Nothing),
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct CommandLine {
     pub traced: Vec<Traced>,
     /// Steps that are processes of their own.
     pub steps: Vec<Step>,
+    /// Where each step is written.
+    pub places: Vec<Span>,
     /// Some argument is not known in this run.
     pub unknown: bool,
 }
@@ -44,6 +46,7 @@ struct Bootstrap {
     wrap: Vec<Argument>,
     inject: Vec<Argument>,
     steps: Vec<Step>,
+    places: Vec<Span>,
     unknown: bool,
 }
 
@@ -64,8 +67,12 @@ pub(super) fn command(
         collect(profile_cx, table, unit, secrets, &mut bootstrap);
     }
     let own = part(cx, unit.tree.get("command"));
-    let mut command =
-        CommandLine { steps: bootstrap.steps, unknown: bootstrap.unknown, ..CommandLine::default() };
+    let mut command = CommandLine {
+        steps: bootstrap.steps,
+        places: bootstrap.places,
+        unknown: bootstrap.unknown,
+        ..CommandLine::default()
+    };
     if own.is_empty() {
         return command;
     }
@@ -157,12 +164,15 @@ fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, secrets: &[String], out: &mu
             let argv: Option<Vec<String>> = arguments.into_iter().map(|argument| argument.text).collect();
             match argv {
                 Some(argv) if argv.is_empty() => {}
-                Some(argv) => out.steps.push(Step {
-                    name: name.to_owned(),
-                    why: why.clone().unwrap_or_default(),
-                    argv,
-                    timeout: timeout(cx, step),
-                }),
+                Some(argv) => {
+                    out.places.extend(step.get(key).map(|node| node.span));
+                    out.steps.push(Step {
+                        name: name.to_owned(),
+                        why: why.clone().unwrap_or_default(),
+                        argv,
+                        timeout: timeout(cx, step),
+                    });
+                }
                 None => out.unknown = true,
             }
         }

@@ -217,6 +217,7 @@ fn full(
         decode::policy(cx, unit, !command.argv.is_empty() || command.unknown, &unknown);
     policy.steps = command.steps.len() as u32;
     let preflight = settings::preflight(cx, tree, &unknown);
+    let (signatures, signature_places) = signatures::signatures(cx, profile, tree, unit);
     let exec = UnitExec {
         argv: command.argv,
         env: env.borrow().variables(),
@@ -234,7 +235,7 @@ fn full(
         health,
         log: settings::log(cx, &unit.name, tree, world.inputs, &unknown),
         reload: settings::reload(cx, tree, &unknown),
-        signatures: signatures::signatures(cx, profile, tree, unit),
+        signatures,
         unit_dir: Some(PathBuf::from(world.inputs.dirs.unit(&unit.name))),
     };
     let about = About {
@@ -249,6 +250,8 @@ fn full(
         files: files.into_iter().map(file_about).collect(),
         limits: settings::limits_about(cx, tree),
         devices: devices(cx, tree),
+        steps: command.places,
+        signatures: signature_places,
         rules_without_effect: without_effect,
         unknown: unknown.get() || command.unknown,
         ..About::default()

@@ -101,6 +101,10 @@ pub struct About {
     pub unknown: bool,
     /// What it listens on: name, value, where (`host`), origin.
     pub ports: Vec<PortClaim>,
+    /// Where each bootstrap step is written, in the order of `exec.steps`.
+    pub steps: Vec<Span>,
+    /// Where each signature is written, in the order of `exec.signatures`.
+    pub signatures: Vec<Span>,
     /// Rules that changed nothing, with the reason.
     pub rules_without_effect: Vec<(String, String)>,
     /// Why each start edge is there: the other unit, the words of the edge, `file:line`.
@@ -177,8 +181,19 @@ pub struct PortClaim {
     pub span: Option<Span>,
     /// What to change to move it, in words: the key that decides, at the place where it would be written.
     pub knob: Option<String>,
+    /// Its `why`.
+    pub why: Option<String>,
+    /// The variable that its value reads, and who gave that its value.
+    pub from: Option<(String, Origin)>,
     /// Claims with the same word may share their ports: each program takes a free one.
     pub shares: Option<String>,
+}
+
+impl PortClaim {
+    /// Its own `why`, else that of whoever set the variable it reads.
+    pub fn reason(&self) -> Option<String> {
+        self.why.clone().or_else(|| self.from.as_ref()?.1.why.clone())
+    }
 }
 
 /// Ports that are somebody else's.
@@ -192,6 +207,8 @@ pub struct PortReserve {
     pub on: Vec<String>,
     /// Whose they are.
     pub owner: String,
+    /// Its `why`.
+    pub why: Option<String>,
     /// Claims with this word are those ports' own.
     pub shares: Option<String>,
     /// Where it is written.

@@ -31,6 +31,8 @@ pub struct PortRow {
     pub shares: Option<String>,
     /// Where it is written.
     pub span: Option<Span>,
+    /// Why, in the words of whoever wrote it.
+    pub why: Option<String>,
     /// Whom it meets (claims of units only).
     pub meets: Vec<Meeting>,
 }
@@ -137,6 +139,7 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
                 kind: PortKind::Claim,
                 shares: claim.shares.clone(),
                 span: claim.span,
+                why: claim.reason(),
                 meets,
             });
         }
@@ -192,6 +195,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             kind: PortKind::Reserve,
             shares: reserve.shares.clone(),
             span: Some(reserve.span),
+            why: reserve.why.clone(),
             meets: Vec::new(),
         }));
     }
@@ -204,6 +208,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
         kind,
         shares: None,
         span: None,
+        why: None,
         meets: Vec::new(),
     };
     let range = ranges(facts, "ephemeral");
@@ -291,6 +296,8 @@ mod tests {
             on: vec![HOST.to_owned()],
             span: None,
             knob: None,
+            why: None,
+            from: None,
             shares: None,
         };
         let cards = |count: u16| (0..count).map(|d| (20000 + d * 1000, 20999 + d * 1000)).collect::<Vec<_>>();

@@ -5,7 +5,7 @@ mod knob;
 use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
-use super::{PortClaim, PortReserve, may_share, select};
+use super::{Origin, PortClaim, PortReserve, may_share, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expr::port_range::PortRange;
@@ -78,6 +78,8 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut
                         on,
                         span: Some(span),
                         shares: shares(cx, claim),
+                        why: why(claim),
+                        from: value.and_then(|value| from(value, made)),
                     },
                 });
             }
@@ -148,6 +150,17 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
+fn why(table: &Table) -> Option<String> {
+    table.get("why").and_then(Node::as_str).map(str::to_owned)
+}
+
+/// The first variable that a value reads, and who set that.
+fn from(node: &Node, made: &Made<'_>) -> Option<(String, Origin)> {
+    let env = made.env.borrow();
+    let variables = knob::reads(node).into_iter().filter(|read| read.root == "env");
+    variables.filter_map(|read| Some((read.member.clone(), env.winner(&read.member)?.clone()))).next()
+}
+
 /// What the profile reserves.
 pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
@@ -166,7 +179,9 @@ pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>)
             if !ranges.is_empty() {
                 let on = places(cx, reserve);
                 let shares = shares(cx, reserve);
-                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, shares, span: key };
+                let span = reserve.get("value").map_or(key, |value| value.span);
+                let why = why(reserve);
+                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, why, shares, span };
                 out.push(Reserved { reserve });
             }
         });

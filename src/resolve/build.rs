@@ -6,8 +6,8 @@ use super::layers::Layers;
 use super::library::Library;
 use super::world::{File, FileId, World};
 use super::{
-    Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile,
-    reads, requires, selection,
+    Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, catalogue, connect, facts, names, params,
+    profile, reads, requires, selection,
     things::{self, Selectable},
 };
 use crate::config::keys::FileKind;
@@ -118,6 +118,7 @@ pub fn resolve_prepared(
         Building { layers: &layers, sets: &sets, known: &known, diagnostics: &mut diagnostics };
     building.add_files(&mut world);
     building.unknown_role(role.as_deref());
+    catalogue::check(&world, &mut diagnostics);
     let chosen = profile::choose(&mut world, &node, &inputs.options, &mut diagnostics);
     given::check(
         &world,

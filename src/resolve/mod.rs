@@ -7,6 +7,7 @@
 //! Must not know: clock, `/proc`, the filesystem (file texts are given).
 
 mod build;
+mod catalogue;
 mod connect;
 mod edges;
 mod facts;
@@ -60,7 +61,7 @@ pub struct Inputs<'a> {
 /// What the caller chose beside the files. Every text may be empty: then the node file decides.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// `--profile`: a name, an alias, `auto`.
+    /// `--profile`: a name, an alias, `auto`, `none`.
     pub profile: Option<String>,
     /// `--role`, else `TENON_ROLE`.
     pub role: Option<String>,

@@ -24,6 +24,8 @@ pub(super) fn choose(
     let place = if given.is_some() { None } else { written.map(|node| node.span) };
     let chosen = if wanted == "auto" {
         detect(world, place, diagnostics)
+    } else if wanted == "none" {
+        None
     } else {
         by_name(world, &wanted, place, diagnostics).map(|file| {
             let by = match place {
@@ -46,11 +48,6 @@ fn placed(diagnostic: Diagnostic, place: Option<Span>) -> Diagnostic {
         Some(span) => diagnostic.at(span, ""),
         None => diagnostic,
     }
-}
-
-/// Where a key of a profile stands, for showing both of two.
-fn key_span(file: &super::world::File, key: &str) -> Option<Span> {
-    Some(file.tree.get(key)?.span)
 }
 
 fn by_name(
@@ -80,21 +77,12 @@ fn by_name(
                     diagnostic.with_patch(format!("did you mean `{near}`?"), span, format!("\"{near}\""))
                 }
                 (Some(near), None) => diagnostic.with_help(format!("did you mean `{near}`?")),
-                (None, _) => diagnostic.with_help(format!("known: {}, auto", names_of(world))),
+                (None, _) => diagnostic.with_help(format!("known: {}, auto, none", names_of(world))),
             });
             None
         }
-        several => {
-            let message = format!("`{wanted}` is an alias of more than one profile");
-            let mut diagnostic = placed(Diagnostic::error(Code::AmbiguousProfile, message), place);
-            for (_, file) in several {
-                if let Some(span) = key_span(file, "aliases") {
-                    diagnostic = diagnostic.context(span, format!("`{}` says so", file.name));
-                }
-            }
-            diagnostics.push(diagnostic.with_help("name the profile itself"));
-            None
-        }
+        // Said of the profiles themselves.
+        [_, _, ..] => None,
     }
 }
 
@@ -184,7 +172,12 @@ fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>)
                     diagnostic.context(condition.span, text)
                 };
             }
-            let help = format!("name one in the node file: `profile = \"{}\"`", name(several[0].0));
+            let words: Vec<String> =
+                several.iter().map(|(file, _)| format!("`profile = \"{}\"`", name(*file))).collect();
+            let help = format!(
+                "say in the node file which one this machine is: {}; or make the conditions exclude each other",
+                words.join(" or ")
+            );
             diagnostics.push(diagnostic.with_help(help));
             None
         }
@@ -235,16 +228,7 @@ fn fallback(
             );
             None
         }
-        several => {
-            let mut diagnostic =
-                Diagnostic::error(Code::AmbiguousProfile, "more than one profile is the fallback");
-            for (at, (_, file)) in several.iter().enumerate() {
-                let Some(span) = key_span(file, "fallback") else { continue };
-                let text = format!("`{}` is", file.name);
-                diagnostic = if at == 0 { diagnostic.at(span, text) } else { diagnostic.context(span, text) };
-            }
-            diagnostics.push(diagnostic.with_help("only one profile can have `fallback = true`"));
-            None
-        }
+        // Said of the profiles themselves.
+        [_, _, ..] => None,
     }
 }

@@ -336,8 +336,10 @@ impl World {
         let Some((context, decl)) = self.files.get(file).and_then(|f| Some((f, f.decls.get(name)?))) else {
             return Err(format!("there is no parameter `{name}`"));
         };
-        let given = context.given.get(name).into_iter().flatten().chain(&decl.default);
-        let candidates: Vec<&Node> = given.collect();
+        // A layer whose word is nothing has not spoken: what it laid over counts, also inside the node file and its drop-ins.
+        let given = context.given.get(name).into_iter().flatten();
+        let given = given.flat_map(|node| std::iter::once(node).chain(&node.losers));
+        let candidates: Vec<&Node> = given.chain(&decl.default).collect();
         let secret = decl.kind == super::params::ParamKind::Secret;
         let words = |node: &Node| if secret { "…".to_owned() } else { values::as_written(node) };
         for (at, node) in candidates.iter().enumerate() {
@@ -354,7 +356,7 @@ impl World {
             for lower in &candidates[at + 1..] {
                 losers.push((lower.layer, Some(lower.span), words(lower)));
             }
-            for loser in &node.losers {
+            for loser in decl.default.iter().flat_map(|default| &default.losers) {
                 losers.push((loser.layer, Some(loser.span), words(loser)));
             }
             return Ok(Param { value, layer: node.layer, span: Some(node.span), secret, losers });

@@ -28,6 +28,7 @@ mod pipe;
 mod ports;
 mod processes;
 mod profile;
+mod profile_edit;
 mod puppet;
 mod reload;
 mod runner;

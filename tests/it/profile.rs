@@ -25,7 +25,7 @@ value = \"{{ env.RANGE }}\"
 ";
 
 /// Two generations over one base, a unit that holds data, and a lower folder with what ships.
-fn node() -> TestEnv {
+pub fn node() -> TestEnv {
     let env = TestEnv::new();
     let write = |name: &str, text: &str| {
         let path = env.path("shipped").join(name);
@@ -45,13 +45,13 @@ fn node() -> TestEnv {
     env
 }
 
-fn tenon(env: &TestEnv, args: &[&str]) -> crate::env::Answer {
+pub fn tenon(env: &TestEnv, args: &[&str]) -> crate::env::Answer {
     let mut all = vec!["--dir", "shipped", "--dir", "node"];
     all.extend(args);
     env.tenon(&all)
 }
 
-const LOCAL: &str = "node/profiles/g2.toml.d/50-local.toml";
+pub const LOCAL: &str = "node/profiles/g2.toml.d/50-local.toml";
 
 #[test]
 fn the_list_says_what_each_is_and_which_is_in_force() {
@@ -85,7 +85,8 @@ store changed (holds data)
   env RANGE: 16700-16800 → (not set)
       before: profile rule range, shipped/profiles/base.toml:11: off the engine's port
   port sockets: 16700-16800 on host → (none)
-      shipped/profiles/base.toml:15
+      before: shipped/profiles/base.toml:15
+      RANGE: profile rule range, shipped/profiles/base.toml:11: off the engine's port
 
 "]]
     );
@@ -114,6 +115,7 @@ profile g2 is in force here:
         profile rule range, node/profiles/g2.toml.d/50-local.toml:2: off the engine's port
     port sockets: 16700-16800 on host → 16900-17000 on host
         shipped/profiles/base.toml:15
+        RANGE: profile rule range, node/profiles/g2.toml.d/50-local.toml:2: off the engine's port
 no runner is up: nothing that runs is touched
 wrote node/profiles/g2.toml.d/50-local.toml
 
@@ -187,11 +189,11 @@ fn a_change_says_which_profiles_it_reaches_and_a_dry_run_writes_nothing() {
 +[param.link]
 +default = "fast"
 
-profile base is not in force here; if it were:
+profile g2 is in force here:
   store changed (holds data)
     env LINK: slow → fast
         profile rule range, shipped/profiles/base.toml:11: off the engine's port
-profile g2 is in force here:
+profile base is not in force here; if it were:
   store changed (holds data)
     env LINK: slow → fast
         profile rule range, shipped/profiles/base.toml:11: off the engine's port
@@ -219,7 +221,10 @@ fn a_key_that_a_higher_file_sets_is_changed_there_and_otherwise_said_to_win() {
         .unwrap();
     let answer = tenon(&env, &["profile", "set", "g5", "param.link.default=slow"]);
     assert!(
-        answer.code(0).stderr.contains("has no effect: shipped/profiles/g5.toml.d/70-x.toml:2"),
+        answer
+            .code(0)
+            .stdout
+            .contains("no effect: `param.link.default`: shipped/profiles/g5.toml.d/70-x.toml:2 sets it, too"),
         "{answer:?}"
     );
 }

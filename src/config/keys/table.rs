@@ -111,7 +111,7 @@ pub static KEYS: &[Key] = &[
     k("param.*", "default", Any, "Its value where nobody set it; may be an expression over facts and other parameters. Neither default nor `optional`: required as soon as a planned unit reads it.").of(Kinds::BOTH),
     k("param.*", "choices", Strings, "The values of an enum.").of(Kinds::BOTH).plain(),
     k("param.*", "optional", Bool, "It may have no value at all.").d("false").of(Kinds::BOTH).plain(),
-    k("param.*", "empty", Words(&["keep", "default"]), "What an empty text means: a value, or as if not given.").d(r#""keep""#).of(Kinds::BOTH).plain(),
+    k("param.*", "empty", Words(&["keep", "default"]), "What an empty text means: a value (`keep`), or that whoever wrote it has said nothing (`default`): then what a lower layer gives counts, and last the default.").d(r#""keep""#).of(Kinds::BOTH).plain(),
     k("param.*", "fallback", Any, "An invalid value: one warning that names it, then this. Left out = an error.").of(Kinds::BOTH),
     k("param.*", "min", Any, "The smallest value.").of(Kinds::BOTH),
     k("param.*", "max", Any, "The largest value.").of(Kinds::BOTH),
@@ -297,6 +297,7 @@ pub static KEYS: &[Key] = &[
     k("ports.*", "each", Each, "One claim for each.").of(Kinds::BOTH),
     k("ports.*", "labels", Strings, "For units with one of these labels.").of(Kinds::BOTH).plain(),
     k("ports.*", "units", Selectors, "For these units: names and globs.").of(Kinds::BOTH).plain(),
+    k("ports.*", "why", Str, "The reason, shown wherever the ports are shown; left out = that of the rule which sets the variable `value` reads.").of(Kinds::BOTH),
     k("ports.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::BOTH).plain(),
     k("reserve.*", "value", Ports, "The ports.").of(Kinds::PROFILE),
     k("reserve.*", "owner", Str, "Who takes them.").of(Kinds::PROFILE),
@@ -304,6 +305,7 @@ pub static KEYS: &[Key] = &[
     k("reserve.*", "shares", Str, "Claims with this word are what is reserved here.").of(Kinds::PROFILE),
     k("reserve.*", "when", Expr, "False: nothing is reserved.").of(Kinds::PROFILE),
     k("reserve.*", "each", Each, "One reservation for each.").of(Kinds::PROFILE),
+    k("reserve.*", "why", Str, "The reason, shown wherever the ports are shown.").of(Kinds::PROFILE),
     k("reserve.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::PROFILE).plain(),
     // ---- output ----
     k("log", "to", WordList(&["console", "file", "journal", "pipe", "null"]), "Where the output goes; left out = the console in a container, the file elsewhere, and the journal too where tenon is a service of systemd."),
@@ -349,7 +351,7 @@ pub static KEYS: &[Key] = &[
     k("detect", "any", Exprs, "One of these holds on this machine.").of(Kinds::PROFILE),
     k("detect", "all", Exprs, "All of these hold on this machine.").of(Kinds::PROFILE),
     // ---- the node file ----
-    k("", "profile", Str, "A name, an alias, or `auto`; left out = none.").of(Kinds::NODE).plain(),
+    k("", "profile", Str, "A name, an alias, `auto`, or `none`; left out = none.").of(Kinds::NODE).plain(),
     k("", "role", Str, "What this node does; TENON_ROLE and --role win.").of(Kinds::NODE).plain(),
     k("", "run", Selectors, "What runs, with all it needs and wants.").of(Kinds::NODE).plain(),
     k("", "stop_budget", Duration, "How long an ordered shutdown may take.").d(r#""25s""#).of(Kinds::NODE).plain(),

@@ -311,6 +311,12 @@ fn unquoted(text: &str, at: &Range<usize>, file: FileId) -> Option<Trap> {
         return None;
     }
     let span = Span::new(file, range.clone());
+    if let Some(inner) = typographic(raw) {
+        let diagnostic = Diagnostic::error(Code::UnquotedText, "typographic quotes do not quote in TOML")
+            .at(span, "these are not `\"`")
+            .with_patch("write straight quotes", span, quoted(inner));
+        return Some(Trap { item: Item::Str(inner.to_owned()), mask: mask(range.len()), range, diagnostic });
+    }
     let truth = match raw.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
         "false" | "no" | "off" => Some(false),
@@ -326,6 +332,13 @@ fn unquoted(text: &str, at: &Range<usize>, file: FileId) -> Option<Trap> {
         .at(span, "not in quotes")
         .with_patch("put it in quotes", span, quoted(raw));
     Some(Trap { item: Item::Str(raw.to_owned()), mask: mask(range.len()), range, diagnostic })
+}
+
+/// What stands between quotes as a word processor writes them.
+fn typographic(raw: &str) -> Option<&str> {
+    const OPEN: [char; 7] = ['“', '”', '„', '‘', '’', '«', '»'];
+    let inner = raw.strip_prefix(OPEN)?;
+    Some(inner.strip_suffix(OPEN).or_else(|| inner.strip_suffix('"')).unwrap_or(inner))
 }
 
 /// The value of a `key = value` line, a comment behind it left out; `None` unless `at` is on such a line.

@@ -1,6 +1,7 @@
 //! A merged tree, for what only all layers together can have wrong: keys a table cannot do without, keys that exclude
 //! each other, keys of another kind of unit, tables inside merged JSON.
 
+use super::unknown::is_variable;
 use super::{a, nearest};
 use crate::config::keys::FileKind;
 use crate::config::parse::quoted;
@@ -49,7 +50,9 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
     let Some(root) = node.as_table() else { return out };
     for (section, keys, example) in REQUIRED {
         for (name, key, thing) in tables(root, section) {
-            if !is_whole(thing, keys) {
+            // A bare variable has been told what it needs.
+            let told = *section == "rule" && thing.iter().any(|(key, _, _)| is_variable(key));
+            if !told && !is_whole(thing, keys) {
                 let words = keys.iter().map(|wanted| format!("`{wanted}`")).collect::<Vec<_>>().join(" or ");
                 // Half a thing is most often an override whose name is misspelt.
                 let others = tables(root, section).filter(|(_, _, other)| is_whole(other, keys));

@@ -2,7 +2,7 @@
 
 use super::nearest::nearest;
 use super::{At, Checker};
-use crate::config::keys::{self, KEYS, SECTIONS};
+use crate::config::keys::{self, FileKind, KEYS, SECTIONS};
 use crate::config::tree::Node;
 use crate::diagnostic::{Code, Diagnostic, Span};
 
@@ -54,6 +54,10 @@ const FOREIGN: &[(&str, &str, &str)] = &[
 
 impl Checker<'_> {
     pub(super) fn unknown(&mut self, at: &At, name: &str, span: Span, node: &Node) {
+        if let Some(diagnostic) = misplaced(at, name, span, node) {
+            self.out.push(diagnostic);
+            return;
+        }
         let here: Vec<&str> = names(at);
         let near = nearest(name, here.iter().copied());
         let elsewhere = elsewhere(at, name);
@@ -119,6 +123,49 @@ impl Checker<'_> {
             _ => format!("move `{line}` to the table it is meant for"),
         })
     }
+}
+
+/// What belongs in another file or needs a word before it, and no list of keys would tell.
+fn misplaced(at: &At, name: &str, span: Span, node: &Node) -> Option<Diagnostic> {
+    let tables =
+        node.as_table().is_some_and(|table| table.iter().any(|(_, _, node)| node.as_table().is_some()));
+    let is_file = at.section.is_empty();
+    match (at.kind, name) {
+        (FileKind::Unit | FileKind::Profile, "set") if is_file && tables => {
+            let cure = if at.kind == FileKind::Profile {
+                "write it into `tenon.toml`; a profile gives a choice its default: `[param.NAME]` with `default = …`"
+            } else {
+                "write it into `tenon.toml`; a unit gives a parameter its default: `[param.NAME]` with `default = …`"
+            };
+            let message = format!("`[{name}.…]` gives values to parameters: it belongs in the node file");
+            Some(Diagnostic::error(Code::WrongTable, message).at(span, "not known here").with_help(cure))
+        }
+        (FileKind::Profile, "env") if is_file => {
+            let message =
+                "`[env]` belongs in a unit or in the node file: a profile changes variables by rules";
+            Some(Diagnostic::error(Code::WrongTable, message).at(span, "not known here").with_help(
+                "write a rule: `[rule.NAME]` with `labels`, `why`, and `default = { VARIABLE = \"…\" }` (or `set`)",
+            ))
+        }
+        (_, _) if at.section == "rule.*" && is_variable(name) && node.as_table().is_none() => {
+            let message = format!("`{name}` is a variable: a rule says first what it does with it");
+            Some(
+                Diagnostic::error(Code::WrongTable, message)
+                    .at(span, "not known here")
+                    .with_patch("where nothing else sets it", span, format!("default.{name}"))
+                    .with_note("`default` sets it where nothing else does, `fill` also where it is empty, `set` in any case"),
+            )
+        }
+        (_, _) => None,
+    }
+}
+
+/// Spelt as variables are: capitals, digits, `_`.
+pub(super) fn is_variable(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_uppercase())
+        && name.len() > 1
+        && letters.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 fn unknown_key(at: &At, name: &str, span: Span) -> Diagnostic {

@@ -266,36 +266,40 @@ impl Rule<'_> {
                 continue;
             };
             let Some(entries) = self.merge_entries(cx, name, keys, options) else { continue };
-            if entries.values.is_empty() && !entries.unknown {
-                continue;
+            for entry in &entries.values {
+                self.merge_one(cx, env, name, entry, &entries);
             }
-            let current = env.borrow().get(name);
-            let old = match &current {
-                Var::Bytes(bytes) if !entries.unknown => Some(bytes.as_slice()),
-                Var::Absent if !entries.unknown => None,
-                _ => {
-                    self.change(env, name, Var::Unknown, false, self.origin("merge", node.span));
-                    continue;
-                }
-            };
-            let merged = json::merge(old, &entries.values, options);
-            if let Some(dropped) = merged.dropped {
-                let shown = if env.borrow().is_secret(name) { "***".to_owned() } else { clip(&dropped) };
-                let message = format!("`{name}` held no JSON object and was dropped: `{shown}`");
-                let by = format!("where it was from: {}", whose(env, name));
-                cx.report(
-                    Diagnostic::warning(Code::NotJson, message)
-                        .at(node.span, format!("rule `{}` merges into it", self.name))
-                        .with_note(by),
-                );
+        }
+    }
+
+    /// One key at a time: each has a place of its own, which may be another file than the rule's.
+    fn merge_one(&mut self, cx: &Cx<'_>, env: &LiveEnv, name: &str, entry: &MergeEntry, all: &MergeEntries) {
+        let current = env.borrow().get(name);
+        let old = match &current {
+            Var::Bytes(bytes) if !all.unknown => Some(bytes.as_slice()),
+            Var::Absent if !all.unknown => None,
+            Var::Bytes(_) | Var::Absent | Var::Unknown => {
+                self.change(env, name, Var::Unknown, false, self.origin("merge", entry.span));
+                return;
             }
-            match merged.text {
-                Some(text) => {
-                    let var = Var::Bytes(text.into_bytes());
-                    self.change(env, name, var, entries.secret, self.origin("merge", node.span));
-                }
-                None => self.keep(env, name, None, node.span, format!("`{name}` has these keys already")),
-            }
+        };
+        let merged = json::merge(old, &[(entry.key.clone(), entry.value.clone())], all.options);
+        if let Some(dropped) = merged.dropped {
+            let shown = if env.borrow().is_secret(name) { "***".to_owned() } else { clip(&dropped) };
+            let message = format!("`{name}` held no JSON object and was dropped: `{shown}`");
+            let by = format!("where it was from: {}", whose(env, name));
+            cx.report(
+                Diagnostic::warning(Code::NotJson, message)
+                    .at(entry.span, format!("rule `{}` merges into it", self.name))
+                    .with_note(by),
+            );
+        }
+        if let Some(text) = merged.text {
+            let var = Var::Bytes(text.into_bytes());
+            self.change(env, name, var, all.secret, self.origin("merge", entry.span));
+        } else {
+            let reason = format!("`{name}` has `{}` already", entry.key);
+            self.keep(env, name, None, entry.span, reason);
         }
     }
 
@@ -306,7 +310,7 @@ impl Rule<'_> {
         keys: &Table,
         options: MergeOptions,
     ) -> Option<MergeEntries> {
-        let mut all = MergeEntries::default();
+        let mut all = MergeEntries { options, ..MergeEntries::default() };
         let mut good = true;
         for (key, key_span, node) in keys.iter() {
             if let (Some(inner), false) = (node.as_table(), options.nested) {
@@ -324,7 +328,8 @@ impl Rule<'_> {
                 Some(rendered) => {
                     all.unknown |= rendered.has_unknown();
                     all.secret |= rendered.secret;
-                    all.values.push((key.to_owned(), rendered.json()));
+                    let value = rendered.json();
+                    all.values.push(MergeEntry { key: key.to_owned(), value, span: node.latest().span });
                 }
                 None if cx.problems() == before => self.nothing(cx, &format!("{name}: {key}"), node),
                 None => good = false,
@@ -334,9 +339,18 @@ impl Rule<'_> {
     }
 }
 
+/// One key that is merged.
+struct MergeEntry {
+    key: String,
+    value: serde_json::Value,
+    /// Where the value is written.
+    span: Span,
+}
+
 #[derive(Default)]
 struct MergeEntries {
-    values: Vec<(String, serde_json::Value)>,
+    values: Vec<MergeEntry>,
+    options: MergeOptions,
     unknown: bool,
     secret: bool,
 }

@@ -343,7 +343,7 @@ fn a_rule_without_effect_says_why() {
     check_without_effect(
         &[("J", r#"{"a":1}"#)],
         "[rule.r]\nmerge.J = { a = 1 }",
-        &[("r", "`J` has these keys already")],
+        &[("r", "`J` has `a` already")],
     );
     check_without_effect(&[], "[rule.r]\ndefault = { A = 'd' }", &[]);
 }

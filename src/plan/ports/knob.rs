@@ -39,7 +39,7 @@ impl Scope for Supposing<'_> {
 }
 
 /// What a value reads that somebody can write: variables and parameters, each once, in the order they stand.
-fn reads(node: &Node) -> Vec<Read> {
+pub(super) fn reads(node: &Node) -> Vec<Read> {
     let texts: Vec<&str> = match &node.item {
         Item::Str(text) => vec![text],
         Item::Array(items) => items.iter().filter_map(Node::as_str).collect(),
@@ -66,8 +66,42 @@ fn supposing(cx: &Cx<'_>, node: &Node, read: &Read, value: &Value) -> (Vec<(u16,
     (ranges, heard.into_inner())
 }
 
-/// The name that decides, in words: what to change, and where it would be written.
+/// The name that decides, in words: what to change, and where it would be written. A member of an object that a rule has
+/// merged into a variable is decided by what that rule reads.
 pub(super) fn knob(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)], made: &Made<'_>) -> Option<String> {
+    let read = deciding(cx, node, claimed)?;
+    let merged = (read.root == "env").then(|| merged(cx, &read.member, claimed, made)).flatten();
+    let read = merged.and_then(|node| deciding(cx, node, claimed)).unwrap_or(read);
+    Some(match read.root.as_str() {
+        "env" => variable(cx, &read.member, made),
+        _ => parameter(cx, &read, made.unit),
+    })
+}
+
+/// The value that a rule of the same file has merged into a variable and that is these ports.
+fn merged<'a>(
+    cx: &'a Cx<'_>,
+    variable: &str,
+    claimed: &[(u16, u16)],
+    made: &'a Made<'_>,
+) -> Option<&'a Node> {
+    let env = made.env.borrow();
+    let origin = env.chain(variable).iter().rev().find(|origin| origin.action == "merge")?;
+    let OriginLayer::Rule { name, profile } = &origin.layer else { return None };
+    if *profile != matches!(cx.owner(), Owner::Profile) {
+        return None;
+    }
+    let tree = if *profile { &cx.graph().profile.as_ref()?.tree } else { &made.unit.tree };
+    let merge = tree.get("rule")?.as_table()?.get(name)?.get("merge")?;
+    let members = merge.as_table()?.get(variable)?.as_table()?;
+    // What is no port is nobody's mistake here.
+    let heard = RefCell::new(Vec::new());
+    let quiet = cx.supposing(cx.scope(), &heard);
+    members.iter().map(|(_, _, node)| node).find(|node| super::ranges(&quiet, Some(node)) == claimed)
+}
+
+/// The name that decides.
+fn deciding(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)]) -> Option<Read> {
     let reads = reads(node);
     let now = |read: &Read| match cx.scope().root(&read.root) {
         Some(Value::Handle(root)) => cx.scope().member(root, &read.member).unwrap_or(Value::Nothing),
@@ -76,21 +110,20 @@ pub(super) fn knob(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)], made: &Made
     let moves = |read: &&Read| {
         let other = match now(read) {
             Value::Int(number) => Value::Int(if number == 1 { 2 } else { 1 }),
+            // Of an object a member is read: without any the claim goes.
+            Value::Str(text) if text.starts_with('{') => Value::Str("{}".into()),
             Value::Str(text) if &*text == "1" => Value::Str("2".into()),
             Value::Str(_) | Value::Nothing => Value::Str("1".into()),
             _ => return false,
         };
         let (ranges, _) = supposing(cx, node, read, &other);
-        !ranges.is_empty() && ranges != claimed
+        let object = matches!(&other, Value::Str(text) if &**text == "{}");
+        (object || !ranges.is_empty()) && ranges != claimed
     };
     // Who has a value decides before who might be given one.
     let (given, free): (Vec<&Read>, Vec<&Read>) =
         reads.iter().partition(|read| !matches!(now(read), Value::Nothing));
-    let read = given.into_iter().find(moves).or_else(|| free.into_iter().find(moves))?;
-    Some(match read.root.as_str() {
-        "env" => variable(cx, &read.member, made),
-        _ => parameter(cx, read, made.unit),
-    })
+    given.into_iter().find(moves).or_else(|| free.into_iter().find(moves)).cloned()
 }
 
 /// A variable: where it gets its value, or where one would beat what is there.

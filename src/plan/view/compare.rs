@@ -24,7 +24,8 @@ pub struct Changed {
 pub struct Change {
     /// `env PATH: a → b`.
     pub words: String,
-    /// Who says so, where, and why; of the value before if it is gone. Empty if nobody says.
+    /// Who says so, where, and why, a line each; also of the value before, if somebody had a reason for that. Empty if
+    /// nobody says.
     pub because: String,
 }
 
@@ -55,20 +56,40 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
     out
 }
 
+/// What changes beside the units: ports that the profile knows to be others'.
+pub fn compare_reserves(old: &Value, new: &Value) -> Vec<Change> {
+    let mut out = Vec::new();
+    named(&mut out, "reserve", &old["reserves"], &new["reserves"], "ports");
+    out
+}
+
 /// The same for people; empty if nothing changes.
 pub fn compare_text(changed: &[Changed]) -> String {
     let mut out = String::new();
     for unit in changed {
         let data = if unit.holds_data { " (holds data)" } else { "" };
         let _ = writeln!(out, "{} {}{data}", unit.unit, unit.what);
-        for change in &unit.changes {
-            let _ = writeln!(out, "  {}", change.words);
-            if !change.because.is_empty() {
-                let _ = writeln!(out, "      {}", change.because);
-            }
+        out.push_str(&changes_text(&unit.changes));
+    }
+    out
+}
+
+/// Changes for people, each with its reasons.
+pub fn changes_text(changes: &[Change]) -> String {
+    let mut out = String::new();
+    for change in changes {
+        let _ = writeln!(out, "  {}", change.words);
+        for line in change.because.lines() {
+            let _ = writeln!(out, "      {line}");
         }
     }
     out
+}
+
+/// Changes for programs.
+pub fn changes_json(changes: &[Change]) -> Value {
+    let one = |change: &Change| serde_json::json!({ "words": change.words, "because": change.because });
+    changes.iter().map(one).collect()
 }
 
 /// The same for programs.
@@ -78,10 +99,7 @@ pub fn compare_json(changed: &[Changed]) -> Value {
             "unit": unit.unit,
             "what": unit.what,
             "holds_data": unit.holds_data,
-            "changes": unit.changes.iter().map(|change| serde_json::json!({
-                "words": change.words,
-                "because": change.because,
-            })).collect::<Vec<_>>(),
+            "changes": changes_json(&unit.changes),
         })
     };
     changed.iter().map(one).collect()
@@ -101,9 +119,10 @@ fn unit_changes(old: &Value, new: &Value) -> Vec<Change> {
     let edges =
         |unit: &Value| -> Value { unit["edges"].as_array().into_iter().flatten().map(edge).collect() };
     plain(&mut out, "order", &edges(old), &edges(new));
-    for part in ["main", "holds_data", "preflight", "ready", "health", "stop", "signatures"] {
+    for part in ["main", "holds_data", "preflight", "ready", "health", "stop"] {
         plain(&mut out, part, &old[part], &new[part]);
     }
+    signatures(&mut out, &old["signatures"], &new["signatures"]);
     out
 }
 
@@ -152,21 +171,28 @@ fn value(traced: Option<&Value>) -> String {
     }
 }
 
-/// The layer that won: who, where, why.
-fn because(traced: Option<&Value>) -> String {
-    let chain = traced.map_or(&[][..], |one| items(&one["chain"]));
-    let Some(origin) = chain.iter().rev().find(|origin| origin["action"] != "kept") else {
-        return String::new();
-    };
-    let text = |key: &str| origin[key].as_str();
+/// The layer that won.
+fn winning(traced: &Value) -> Option<&Value> {
+    items(&traced["chain"]).iter().rev().find(|origin| origin["action"] != "kept")
+}
+
+/// Who, where, why.
+fn told(origin: &Value) -> String {
+    let text = |key: &str| origin[key].as_str().filter(|text| !text.is_empty());
     let mut out = text("layer").unwrap_or_default().to_owned();
     if let Some(place) = text("place") {
-        let _ = write!(out, ", {place}");
+        let gap = if out.is_empty() { "" } else { ", " };
+        let _ = write!(out, "{gap}{place}");
     }
     if let Some(why) = text("why") {
-        let _ = write!(out, ": {why}");
+        let gap = if out.is_empty() { "" } else { ": " };
+        let _ = write!(out, "{gap}{why}");
     }
     out
+}
+
+fn because(traced: Option<&Value>) -> String {
+    traced.and_then(winning).map(told).unwrap_or_default()
 }
 
 fn traced(out: &mut Vec<Change>, what: &str, old: &Value, new: &Value) {
@@ -178,33 +204,50 @@ fn traced(out: &mut Vec<Change>, what: &str, old: &Value, new: &Value) {
         }
         let name = one["name"].as_str().unwrap_or_default();
         let there = after.filter(|after| after["value"].is_string() || after["unknown"] == true);
-        let because = match there {
-            Some(after) => because(Some(after)),
-            // It is gone: whoever set it before does not any more, or somebody removes it.
-            None if after.is_some_and(|after| !items(&after["chain"]).is_empty()) => because(after),
-            None => {
-                let before = because(before);
-                if before.is_empty() { before } else { format!("before: {before}") }
-            }
+        // It is gone: whoever set it before does not any more, or somebody removes it.
+        let because = match there.or(after.filter(|after| !items(&after["chain"]).is_empty())) {
+            Some(after) => lines([because(Some(after)), reason_before(before, after)]),
+            None => said_before(because(before)),
         };
         out.push(Change { words: format!("{what} {name}: {} → {}", value(before), value(after)), because });
     }
 }
 
-/// The whole line, and who adds what is new in it (or added what is gone).
+/// Somebody else had a reason for the value before: it goes with the value, and is told.
+fn reason_before(before: Option<&Value>, after: &Value) -> String {
+    let Some(origin) = before.and_then(winning).filter(|origin| origin["why"].is_string()) else {
+        return String::new();
+    };
+    let same = winning(after).is_some_and(|now| now["layer"] == origin["layer"]);
+    if same { String::new() } else { said_before(told(origin)) }
+}
+
+fn said_before(told: String) -> String {
+    if told.is_empty() { told } else { format!("before: {told}") }
+}
+
+fn lines(parts: impl IntoIterator<Item = String>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// The whole line, and who adds what is new in it and added what is gone, each once.
 fn argv(out: &mut Vec<Change>, old: &Value, new: &Value) {
     let line = |all: &Value| items(all).iter().map(|one| value(Some(one))).collect::<Vec<_>>().join(" ");
     if line(old) == line(new) {
         return;
     }
-    let strange = |all: &Value, other: &Value| -> Option<String> {
+    let strange = |all: &Value, other: &Value| -> Vec<String> {
         let known = |one: &&Value| items(other).iter().any(|theirs| value(Some(theirs)) == value(Some(one)));
-        items(all).iter().find(|one| !known(one)).map(|one| because(Some(one)))
+        let mut told: Vec<String> =
+            items(all).iter().filter(|one| !known(one)).map(|one| because(Some(one))).collect();
+        // Words of one line of one file have one reason.
+        told.dedup();
+        told
     };
-    let because = strange(new, old).or_else(|| Some(format!("before: {}", strange(old, new)?)));
+    let gone = strange(old, new).into_iter().map(said_before);
     out.push(Change {
         words: format!("argv: {} → {}", line(old), line(new)),
-        because: because.unwrap_or_default(),
+        because: lines(strange(new, old).into_iter().chain(gone)),
     });
 }
 
@@ -229,9 +272,53 @@ fn named(out: &mut Vec<Change>, what: &str, old: &Value, new: &Value, key: &str)
             shown(&after)
         );
         if before != after && !out.iter().any(|known| known.words == line) {
-            let why = ["why", "place"].iter().find_map(|key| one[*key].as_str());
-            out.push(Change { words: line, because: why.unwrap_or_default().to_owned() });
+            let told = lines([told(one), from(&one["from"])]);
+            let because = if after.is_empty() { said_before(told) } else { told };
+            out.push(Change { words: line, because });
         }
+    }
+}
+
+/// The variable that a port is read from, and who set that.
+fn from(from: &Value) -> String {
+    match from["variable"].as_str() {
+        Some(variable) => format!("{variable}: {}", told(from)),
+        None => String::new(),
+    }
+}
+
+/// Signatures by name; an older runner tells names alone.
+fn signatures(out: &mut Vec<Change>, old: &Value, new: &Value) {
+    let name = |one: &Value| one["name"].as_str().or(one.as_str()).unwrap_or_default().to_owned();
+    let find = |all: &Value, wanted: &str| items(all).iter().find(|one| name(one) == wanted).cloned();
+    let pattern = |one: &Option<Value>| match one {
+        None => "(none)".to_owned(),
+        Some(one) => one["pattern"].as_str().map_or_else(|| "there".to_owned(), |text| format!("`{text}`")),
+    };
+    let gone = items(old).iter().filter(|one| find(new, &name(one)).is_none());
+    for one in items(new).iter().chain(gone) {
+        let name = name(one);
+        let (before, after) = (find(old, &name), find(new, &name));
+        let by_name = |one: &Option<Value>| one.as_ref().is_some_and(Value::is_string);
+        let names_only = by_name(&before) || by_name(&after);
+        let hint = |one: &Option<Value>| one.as_ref().map(|one| one["hint"].clone());
+        let same = before.is_some() == after.is_some()
+            && (names_only || pattern(&before) == pattern(&after) && hint(&before) == hint(&after));
+        if same {
+            continue;
+        }
+        let (text, place) = (|key: &str| one[key].as_str().unwrap_or_default(), one["place"].as_str());
+        let told = match (place, text("hint")) {
+            (Some(place), hint) => format!("{place}: {hint}"),
+            (None, hint) => hint.to_owned(),
+        };
+        let words = if pattern(&before) == pattern(&after) {
+            format!("signature {name}: another hint")
+        } else {
+            format!("signature {name}: {} → {}", pattern(&before), pattern(&after))
+        };
+        let because = if after.is_none() { said_before(told) } else { told };
+        out.push(Change { words, because });
     }
 }
 

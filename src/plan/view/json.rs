@@ -6,7 +6,7 @@ use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Kind, UnitPolicy};
-use crate::plan::{About, Plan, Traced, ports, probes};
+use crate::plan::{About, Plan, PortClaim, Traced, ports, probes};
 use serde_json::{Value, json};
 
 /// The whole plan. Times are seconds.
@@ -41,6 +41,7 @@ pub fn json(plan: &Plan, sources: &SourceMap) -> Value {
         "not_run": plan.not_run.iter().map(|(name, why)| json!({"name": name, "because": why})).collect::<Vec<_>>(),
         "reserves": plan.reserves.iter().map(|reserve| json!({
             "name": reserve.name, "ports": ports::words(&reserve.ranges), "on": reserve.on, "owner": reserve.owner,
+            "place": sources.place(reserve.span), "why": reserve.why,
         })).collect::<Vec<_>>(),
         "stop": {
             "budget": plan.policy.stop_budget.as_secs_f64(),
@@ -85,17 +86,20 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
             "keys": traced(&told.keys),
             "unknown": told.unknown,
         })).collect::<Vec<_>>(),
-        "ports": about.ports.iter().map(|claim| json!({
-            "name": claim.name, "ports": ports::words(&claim.ranges), "on": claim.on,
-            "place": claim.span.map(|span| sources.place(span)),
-        })).collect::<Vec<_>>(),
-        "steps": exec.steps.iter().map(|step| json!({
+        "ports": about.ports.iter().map(|claim| port(sources, claim)).collect::<Vec<_>>(),
+        "steps": exec.steps.iter().enumerate().map(|(at, step)| json!({
             "name": step.name,
             "why": step.why,
+            "place": about.steps.get(at).map(|span| sources.place(*span)),
             "argv": mask(plan, &step.argv.join(" ")),
             "seconds": step.timeout.as_secs_f64(),
         })).collect::<Vec<_>>(),
-        "signatures": exec.signatures.iter().map(|sign| sign.name.clone()).collect::<Vec<_>>(),
+        "signatures": exec.signatures.iter().enumerate().map(|(at, sign)| json!({
+            "name": sign.name,
+            "pattern": sign.pattern,
+            "hint": mask(plan, &sign.hint),
+            "place": about.signatures.get(at).map(|span| sources.place(*span)),
+        })).collect::<Vec<_>>(),
         "devices": about.devices,
         "limits": traced(&about.limits),
         "info": about.info.iter().map(|(name, value)| (name.clone(), mask(plan, value).into())).collect::<serde_json::Map<_, _>>(),
@@ -108,6 +112,22 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
         "rules_without_effect": about.rules_without_effect.iter()
             .map(|(name, reason)| json!({"rule": name, "because": mask(plan, reason)})).collect::<Vec<_>>(),
         "unknown": about.unknown,
+    })
+}
+
+fn port(sources: &SourceMap, claim: &PortClaim) -> Value {
+    json!({
+        "name": claim.name,
+        "ports": ports::words(&claim.ranges),
+        "on": claim.on,
+        "place": claim.span.map(|span| sources.place(span)),
+        "why": claim.why,
+        "from": claim.from.as_ref().map(|(variable, origin)| json!({
+            "variable": variable,
+            "layer": layer(origin),
+            "place": place(sources, origin),
+            "why": origin.why,
+        })),
     })
 }
 

@@ -13,7 +13,9 @@ mod ports;
 mod text;
 
 pub use cat::cat;
-pub use compare::{Change, Changed, compare, compare_json, compare_text};
+pub use compare::{
+    Change, Changed, changes_json, changes_text, compare, compare_json, compare_reserves, compare_text,
+};
 pub use diff::{UnitDiff, diff, diff_text};
 pub use env::{env, env_why};
 pub use graph::{dot, mermaid};
@@ -64,6 +66,11 @@ fn layer(origin: &Origin) -> String {
     }
 }
 
+/// The layer of an origin in words.
+pub fn layer_words(origin: &Origin) -> String {
+    layer(origin)
+}
+
 /// A layer of configuration in words.
 fn tree_layer(layer: Layer) -> &'static str {
     match layer {
@@ -92,9 +99,14 @@ fn place_of(sources: &SourceMap, span: Span) -> String {
     sources.place(span)
 }
 
+/// The layer that won.
+fn winning(traced: &Traced) -> Option<&Origin> {
+    traced.chain.iter().rev().find(|origin| origin.action != "kept")
+}
+
 /// The layer that won, with its place: `rule one-attempt, web.toml:77`.
 fn winner(sources: &SourceMap, traced: &Traced) -> String {
-    match traced.chain.iter().rev().find(|origin| origin.action != "kept") {
+    match winning(traced) {
         Some(origin) => match place(sources, origin) {
             Some(place) => format!("{}, {place}", layer(origin)),
             None => layer(origin),

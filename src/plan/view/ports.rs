@@ -39,11 +39,30 @@ pub fn ports(plan: &Plan, rows: &[PortRow], sources: &SourceMap) -> String {
         }
         let _ = writeln!(out, "{}", text.trim_end());
     }
+    out.push_str(&reasons(plan, rows, sources));
     let meetings: Vec<String> = rows.iter().flat_map(|row| meetings(plan, row)).collect();
     if meetings.is_empty() {
         out.push_str("\nno two of them meet\n");
     } else {
         let _ = write!(out, "\n{}", meetings.concat());
+    }
+    out
+}
+
+/// Why these ports: each reason once, with the lines it is for.
+fn reasons(plan: &Plan, rows: &[PortRow], sources: &SourceMap) -> String {
+    let mut said: Vec<(String, &str, String)> = Vec::new();
+    for row in rows {
+        let Some(why) = &row.why else { continue };
+        let place = row.span.map(|span| sources.place(span)).unwrap_or_default();
+        if !said.iter().any(|(name, known, at)| *name == row.name && known == why && *at == place) {
+            said.push((row.name.clone(), why, place));
+        }
+    }
+    let mut out = String::new();
+    for (name, why, place) in &said {
+        let gap = if out.is_empty() { "\nwhy\n" } else { "" };
+        let _ = writeln!(out, "{gap}  {name} ({place}): {}", mask(plan, why));
     }
     out
 }
@@ -86,6 +105,7 @@ pub fn ports_json(plan: &Plan, rows: &[PortRow], sources: &SourceMap) -> Value {
             "owner": mask(plan, &row.owner),
             "name": row.name,
             "place": row.span.map(|span| sources.place(span)),
+            "why": row.why,
             "meets": row.meets.iter().map(|meeting| json!({
                 "port": meeting.port,
                 "verdict": verdict(&meeting.with),

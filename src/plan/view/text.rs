@@ -160,20 +160,17 @@ fn body(
     for (name, value) in &about.info {
         line(out, "info", &format!("{name}: {}", mask(plan, value)));
     }
-    command(plan, exec, about, out);
-    for step in &exec.steps {
+    command(plan, sources, exec, about, out);
+    for (at, step) in exec.steps.iter().enumerate() {
+        let place = about.steps.get(at);
         let argv = step.argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-        let why = if step.why.is_empty() { String::new() } else { format!(" ({})", step.why) };
-        line(out, "before", &format!("{}: {}{why}", step.name, mask(plan, &argv)));
+        let place = place.map(|span| format!("  ({})", place_of(sources, *span))).unwrap_or_default();
+        line(out, "before", &format!("{}: {}{place}", step.name, mask(plan, &argv)));
+        because(out, &mask(plan, &step.why));
     }
     variables(plan, sources, about, out);
     files(plan, exec, about, out);
-    for claim in &about.ports {
-        let place = claim.span.map(|span| format!("  ({})", place_of(sources, span))).unwrap_or_default();
-        let words =
-            format!("{} {} on {}{place}", claim.name, ports::words(&claim.ranges), claim.on.join(", "));
-        line(out, "port", &words);
-    }
+    port_lines(sources, about, out);
     if !about.devices.is_empty() {
         line(out, "devices", &about.devices.join(", "));
     }
@@ -190,6 +187,31 @@ fn body(
     }
     if about.unknown {
         line(out, "note", "parts of this unit are unknown here");
+    }
+}
+
+/// The reason for the line above, as somebody has written it.
+fn because(out: &mut String, why: &str) {
+    if !why.is_empty() {
+        let _ = writeln!(out, "                  why: {why}");
+    }
+}
+
+fn port_lines(sources: &SourceMap, about: &About, out: &mut String) {
+    for claim in &about.ports {
+        let place = claim.span.map(|span| format!("  ({})", place_of(sources, span))).unwrap_or_default();
+        let words =
+            format!("{} {} on {}{place}", claim.name, ports::words(&claim.ranges), claim.on.join(", "));
+        line(out, "port", &words);
+        match (&claim.why, &claim.from) {
+            (Some(why), _) => because(out, why),
+            (None, Some((variable, origin))) => {
+                if let Some(why) = &origin.why {
+                    because(out, &format!("{variable}, {}: {why}", super::layer(origin)));
+                }
+            }
+            (None, None) => {}
+        }
     }
 }
 
@@ -219,7 +241,7 @@ fn edges(sources: &SourceMap, policy: &UnitPolicy, about: &About, out: &mut Stri
     }
 }
 
-fn command(plan: &Plan, exec: &UnitExec, about: &About, out: &mut String) {
+fn command(plan: &Plan, sources: &SourceMap, exec: &UnitExec, about: &About, out: &mut String) {
     let words: Vec<String> = about
         .argv
         .iter()
@@ -230,6 +252,20 @@ fn command(plan: &Plan, exec: &UnitExec, about: &About, out: &mut String) {
         .collect();
     if !words.is_empty() {
         line(out, "argv", &words.join(" "));
+    }
+    // Who put words into it, each once.
+    let mut said: Vec<String> = Vec::new();
+    for argument in &about.argv {
+        let Some((origin, why)) =
+            super::winning(argument).and_then(|origin| Some((origin, origin.why.as_ref()?)))
+        else {
+            continue;
+        };
+        let who = super::layer(origin);
+        if !said.contains(&who) {
+            because(out, &format!("{why}  ({})", winner(sources, argument)));
+            said.push(who);
+        }
     }
     if let Some(directory) = &exec.directory {
         line(out, "directory", &directory.display().to_string());
@@ -247,6 +283,7 @@ fn variables(plan: &Plan, sources: &SourceMap, about: &About, out: &mut String) 
             _ => format!("{}={}", traced.name, shown(plan, traced)),
         };
         line(out, "env", &format!("{words}  ({})", winner(sources, traced)));
+        because(out, super::winning(traced).and_then(|origin| origin.why.as_deref()).unwrap_or_default());
     }
     let inherited = about.env.iter().filter(|traced| !touched(traced)).count();
     if inherited > 0 {

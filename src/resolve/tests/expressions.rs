@@ -317,7 +317,7 @@ fn a_profile_by_name_alias_and_detection() {
         &["profile=auto", &pci("\"1\", \"2\"")],
         "error[ambiguous-profile] profiles/one.toml:3: more than one profile matches this machine: `one` and `two`
            profiles/two.toml:2: holds, so `two` matches
-           help: name one in the node file: `profile = \"one\"`",
+           help: say in the node file which one this machine is: `profile = \"one\"` or `profile = \"two\"`; or make the conditions exclude each other",
     );
     check(
         files,

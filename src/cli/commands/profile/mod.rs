@@ -3,6 +3,8 @@
 
 mod change;
 mod editor;
+mod effect;
+mod idle;
 mod overlay;
 mod resolved;
 
@@ -12,8 +14,9 @@ use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Loaded, Planned, Resolved, Sees, build, once};
 use crate::cli::profiles;
 use crate::cli::trust;
-use crate::diagnostic::{Diagnostic, Level, has_errors, human, json as diagnostics_json};
+use crate::diagnostic::{Code, Diagnostic, FileId, Level, has_errors, human, json as diagnostics_json};
 use crate::plan::view;
+use crate::resolve::Profile;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -50,11 +53,12 @@ fn list(context: &Context) -> Result<(), CliError> {
                 "fallback": says.fallback,
             })
         };
-        return context.output.json(&json!({
+        context.output.json(&json!({
             "profiles": rows.iter().map(one).collect::<Vec<_>>(),
             "chosen": chosen.map(|profile| &profile.name),
             "because": chosen.map(|profile| &profile.because),
-        }));
+        }))?;
+        return context.report(&of_profiles(&resolved), &resolved.sources);
     }
     if rows.is_empty() {
         return context.output.data("no profiles: none of the folders holds `profiles/`");
@@ -77,7 +81,20 @@ fn list(context: &Context) -> Result<(), CliError> {
     if let Some(profile) = chosen {
         let _ = writeln!(text, "\n{} is in force here ({})", profile.name, profile.because);
     }
-    context.output.data(&text)
+    context.output.data(&text)?;
+    context.report(&of_profiles(&resolved), &resolved.sources)
+}
+
+/// What is wrong with the profiles, and with the choice of one.
+fn of_profiles(resolved: &Resolved) -> Vec<Diagnostic> {
+    let named = resolved.files.profiles.values();
+    let files: Vec<FileId> =
+        named.flat_map(|named| named.file.iter().chain(&named.drop_ins)).map(|file| file.id).collect();
+    let inside =
+        |one: &Diagnostic| one.labels.iter().any(|label| label.primary && files.contains(&label.span.file));
+    let of_choice = |one: &Diagnostic| matches!(one.code, Code::AmbiguousProfile | Code::UnknownProfile);
+    let wrong = |one: &&Diagnostic| one.is_error() && (inside(one) || of_choice(one));
+    resolved.diagnostics.iter().filter(wrong).cloned().collect()
 }
 
 /// The same context with this profile chosen, whatever the node file says.
@@ -90,17 +107,63 @@ fn choosing(context: &Context, name: &str) -> Context {
 /// Another profile is shown by choosing it: what the node file says does not matter then.
 fn show(context: &Context, name: Option<&str>) -> Result<(), CliError> {
     let chosen = name.map_or_else(|| context.clone(), |name| choosing(context, name));
-    let resolved = chosen.resolve(&[], Sees::Machine)?;
+    let loaded = context.load(&[])?;
+    let resolved = chosen.resolve_loaded(loaded.clone(), Sees::Machine)?;
     let Some(profile) = &resolved.graph.profile else { return Err(none(context, &resolved)) };
+    let standing = standing(context, name, profile)?;
     context.report(&trust::warnings(&resolved, Some(&[&profile.name])), &resolved.sources)?;
     if context.output.is_json() {
         let tree = cat_view::json(&profile.tree, &resolved.sources);
-        return context
-            .output
-            .json(&json!({ "profile": profile.name, "because": profile.because, "tree": tree }));
+        context.output.json(&json!({
+            "profile": profile.name,
+            "because": standing.because,
+            "in_force": standing.in_force,
+            "tree": tree,
+        }))?;
+    } else {
+        context.output.say(&format!("profile {}{}", profile.name, standing.words));
+        context.output.data(&view::cat(&profile.tree, &resolved.sources))?;
     }
-    context.output.say(&format!("profile {} ({})", profile.name, profile.because));
-    context.output.data(&view::cat(&profile.tree, &resolved.sources))
+    // A file of it that is left out because it is wrong is not passed over.
+    context.report(&broken(&loaded, &resolved.diagnostics, &profile.name), &resolved.sources)
+}
+
+/// How a profile that somebody asked for by name stands to this node.
+struct Standing {
+    /// This node runs with it.
+    in_force: bool,
+    /// Why it is in force; if it is not, none.
+    because: Option<String>,
+    /// ` (REASON)`, or `, not in force here: …`.
+    words: String,
+}
+
+fn standing(context: &Context, asked: Option<&str>, profile: &Profile) -> Result<Standing, CliError> {
+    let own = match asked {
+        None => Some(profile.clone()),
+        Some(_) => context.resolve(&[], Sees::Machine)?.graph.profile,
+    };
+    let in_force = own.as_ref().is_some_and(|own| own.name == profile.name);
+    let because = own.as_ref().filter(|_| in_force).map(|own| own.because.clone());
+    let words = match (&own, &because) {
+        (_, Some(because)) => format!(" ({because})"),
+        (Some(own), None) => format!(", not in force here: {} is ({})", own.name, own.because),
+        (None, None) => ", not in force here: no profile is".to_owned(),
+    };
+    Ok(Standing { in_force, because, words })
+}
+
+/// Errors in the files of a profile and of what it extends.
+fn broken(loaded: &Loaded, diagnostics: &[Diagnostic], name: &str) -> Vec<Diagnostic> {
+    let files: Vec<FileId> = profiles::lineage(&loaded.files, &loaded.sources, name)
+        .iter()
+        .filter_map(|name| loaded.files.profiles.get(name))
+        .flat_map(|named| named.file.iter().chain(&named.drop_ins).map(|file| file.id))
+        .collect();
+    let inside = |one: &&Diagnostic| {
+        one.is_error() && one.labels.iter().any(|label| label.primary && files.contains(&label.span.file))
+    };
+    diagnostics.iter().filter(inside).cloned().collect()
 }
 
 fn detect(context: &Context) -> Result<(), CliError> {
@@ -172,7 +235,10 @@ fn diff(context: &Context, from: &str, to: &str) -> Result<(), CliError> {
     let loaded = context.load(&[])?;
     let mut plans = Vec::new();
     for word in [from, to] {
-        let name = profiles::named(&loaded.files, &loaded.sources, word)?;
+        let name = match word {
+            "none" => word.to_owned(),
+            _ => profiles::named(&loaded.files, &loaded.sources, word)?,
+        };
         let (planned, diagnostics) = judged(&choosing(context, &name), loaded.clone(), Sees::Machine)?;
         if has_errors(&diagnostics) {
             context.output.say(&format!("with profile {name}:"));
@@ -181,14 +247,21 @@ fn diff(context: &Context, from: &str, to: &str) -> Result<(), CliError> {
         plans.push((name, view::json(&planned.plan, &planned.resolved.sources)));
     }
     let [(from, old), (to, new)] = plans.as_slice() else { return Ok(()) };
-    let changed = view::compare(old, new);
+    let (changed, reserves) = (view::compare(old, new), view::compare_reserves(old, new));
     if context.output.is_json() {
-        return context
-            .output
-            .json(&json!({ "from": from, "to": to, "units": view::compare_json(&changed) }));
+        return context.output.json(&json!({
+            "from": from,
+            "to": to,
+            "units": view::compare_json(&changed),
+            "reserves": view::changes_json(&reserves),
+        }));
     }
-    if changed.is_empty() {
+    if changed.is_empty() && reserves.is_empty() {
         return context.output.data(&format!("{from} and {to} give the same plan here"));
     }
-    context.output.data(&format!("from {from} to {to}\n\n{}", view::compare_text(&changed)))
+    let mut text = format!("from {from} to {to}\n\n{}", view::compare_text(&changed));
+    if !reserves.is_empty() {
+        let _ = write!(text, "ports of others\n{}", view::changes_text(&reserves));
+    }
+    context.output.data(&text)
 }

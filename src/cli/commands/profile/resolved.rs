@@ -1,7 +1,7 @@
 //! `tenon profile show --resolved`: what a profile comes to on this node: values of its choices, what was found of the
 //! machine, and what each rule does to which unit.
 
-use super::{choosing, judged, none};
+use super::{choosing, judged, none, standing};
 use crate::cli::error::CliError;
 use crate::cli::pipeline::{Context, Planned, Sees};
 use crate::config::tree::Node;
@@ -31,7 +31,8 @@ pub fn run(context: &Context, name: Option<&str>) -> Result<(), CliError> {
         return context.output.json(&as_json(&planned, profile));
     }
     context.report(&diagnostics, &planned.resolved.sources)?;
-    context.output.data(&text(&planned, profile))
+    let head = format!("profile {}{}\n", profile.name, standing(context, name, profile)?.words);
+    context.output.data(&text(head, &planned, profile))
 }
 
 /// The profile's parameters as they hold here: name, value, where it is from.
@@ -107,13 +108,21 @@ fn why_of(node: &Node) -> &str {
     node.get("why").and_then(Node::as_str).unwrap_or_default()
 }
 
-fn text(planned: &Planned, profile: &Profile) -> String {
-    let mut out = format!("profile {} ({})\n", profile.name, profile.because);
+/// What a choice or a fact is for, in its author's words.
+fn help(profile: &Profile, section: &str, name: &str, out: &mut String) {
+    let declared = profile.tree.get(section).and_then(Node::as_table).and_then(|table| table.get(name));
+    if let Some(help) = declared.and_then(|node| node.get("help")).and_then(Node::as_str) {
+        let _ = writeln!(out, "    {help}");
+    }
+}
+
+fn text(mut out: String, planned: &Planned, profile: &Profile) -> String {
     let params: Vec<_> = params(planned, profile).collect();
     if !params.is_empty() {
         out.push_str("\nparameters\n");
         for (name, value, place) in params {
             let _ = writeln!(out, "  {name} = {value}  ({place})");
+            help(profile, "param", name, &mut out);
         }
     }
     let facts = facts(planned, profile);
@@ -121,6 +130,7 @@ fn text(planned: &Planned, profile: &Profile) -> String {
         out.push_str("\nfacts\n");
         for (name, value, source) in facts {
             let _ = writeln!(out, "  {name} = {value}  ({source})");
+            help(profile, "fact", name, &mut out);
         }
     }
     let effects = effects(planned);
@@ -146,7 +156,11 @@ fn text(planned: &Planned, profile: &Profile) -> String {
         for reserve in &planned.plan.reserves {
             let ranges = reserve.ranges.iter().map(|(low, high)| format!("{low}-{high}"));
             let ranges = ranges.collect::<Vec<_>>().join(", ");
-            let _ = writeln!(out, "  {ranges} on {}: {}", reserve.on.join(", "), reserve.owner);
+            let place = planned.resolved.sources.place(reserve.span);
+            let _ = writeln!(out, "  {ranges} on {}: {}  ({place})", reserve.on.join(", "), reserve.owner);
+            if let Some(why) = &reserve.why {
+                let _ = writeln!(out, "    {why}");
+            }
         }
     }
     out
