@@ -16,8 +16,11 @@ use crate::resolve::{self, Dirs, Options};
 /// Longer texts say nothing new.
 const LONGEST: usize = 64 * 1024;
 
+/// What takes any bytes.
+pub type EntryPoint = fn(&[u8]);
+
 /// Every entry by its name.
-pub const ENTRIES: [(&str, fn(&[u8])); 5] = [
+pub const ENTRIES: [(&str, EntryPoint); 5] = [
     ("files", files),
     ("expressions", expressions),
     ("control", control),

@@ -107,8 +107,8 @@ fn lives_that_once_broke_a_law() {
     let lines =
         include_str!("seeds.txt").lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let lines = lines.filter(|line| !line.is_empty());
-    let lives: Vec<Life> = lines.map(|line| line.parse().expect("a life a line")).collect();
-    let (_, broken) = play_all(&|at| lives.get(at as usize).cloned(), None);
+    let known: Vec<Life> = lines.map(|line| line.parse().expect("a life a line")).collect();
+    let (_, broken) = play_all(&|at| known.get(at as usize).cloned(), None);
     tell(&broken);
 }
 

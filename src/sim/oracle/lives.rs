@@ -13,7 +13,7 @@ impl Oracle {
             return;
         }
         let before = std::mem::take(&mut self.plan);
-        self.take_plan(change.plan.clone());
+        self.take_plan(&change.plan);
         self.plan_since = self.now;
         self.next = change.next.iter().cloned().collect();
         for unit in self.ids() {
@@ -45,8 +45,8 @@ impl Oracle {
         }
     }
 
-    fn take_plan(&mut self, plan: PlanPolicy) {
-        let fresh = Oracle::new(&plan);
+    fn take_plan(&mut self, plan: &PlanPolicy) {
+        let fresh = Oracle::new(plan);
         (self.plan, self.edges, self.conflicts) = (fresh.plan, fresh.edges, fresh.conflicts);
         self.seen.resize(self.plan.units.len(), Seen::default());
     }
@@ -56,7 +56,7 @@ impl Oracle {
         let Some(next): Option<UnitPolicy> = self.next.remove(&unit) else { return };
         let mut plan = self.plan.clone();
         plan.units[unit.0 as usize] = next;
-        self.take_plan(plan);
+        self.take_plan(&plan);
     }
 
     /// Another runner goes on with what the last one had written down: nobody waits for an answer any more, and a start
@@ -65,7 +65,7 @@ impl Oracle {
         if self.highest == 0 && memories.iter().all(Option::is_none) {
             return;
         }
-        self.take_plan(plan.clone());
+        self.take_plan(plan);
         self.plan_since = self.now;
         self.next.clear();
         self.requests.values_mut().for_each(|(_, answered)| *answered = true);
