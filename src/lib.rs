@@ -28,6 +28,7 @@ pub mod cli;
 pub mod config;
 pub mod control;
 pub mod diagnostic;
+pub mod export;
 pub mod expr;
 pub mod facts;
 pub mod linux;

@@ -19,6 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("facts", &["diagnostic", "expr", "config"]),
     ("resolve", &["diagnostic", "load", "config", "expr", "facts", "plan::policy"]),
     ("plan", &["diagnostic", "config", "expr", "resolve", "facts", "supervisor::ProbeKind"]),
+    ("export", &["plan", "config::signal"]),
     ("supervisor", &["plan::policy"]),
     ("sim", &["supervisor", "plan::policy"]),
     ("control", &["supervisor::snapshot"]),

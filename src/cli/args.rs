@@ -111,7 +111,20 @@ pub enum Verb {
     /// Wait until units are ready, settled, finished or down.
     Wait(WaitArgs),
     /// Ask a unit's probes once, now.
-    Probe(UnitArg),
+    ///
+    /// The runner is asked to do it. With `--ready` or `--health` the probes are asked from here, without a runner.
+    Probe(ProbeArgs),
+    /// Become a unit in this process: files, conditions, bootstrap steps, then exec.
+    ///
+    /// For a unit that another manager runs (`tenon export systemd`). Refused while a runner has the unit up.
+    Become(UnitArg),
+    /// Open a shell, or run a command, in a unit's environment.
+    ///
+    /// It has the unit's variables, user, limits and folder. No file of the unit is written, and nothing of it is started.
+    Shell(ShellArgs),
+    /// Write what would run for another manager.
+    #[command(subcommand)]
+    Export(ExportVerb),
     /// Tell why a unit is in the state it is in.
     Why(UnitArg),
     /// Stop everything in order and end the runner.
@@ -198,6 +211,61 @@ pub struct UnitArg {
     /// The unit.
     #[arg(value_name = "UNIT")]
     pub unit: String,
+}
+
+/// `probe`.
+#[derive(Debug, Clone, Args)]
+pub struct ProbeArgs {
+    /// The unit.
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+    /// Ask whether it is ready, from here: no runner is needed.
+    #[arg(long, conflicts_with = "health")]
+    pub ready: bool,
+    /// Ask whether it is well, from here: no runner is needed.
+    #[arg(long)]
+    pub health: bool,
+    /// With `--ready`: ask until it is ready, no longer than its files say. With `--health`: fail only after as many
+    /// failures in a row as its files say.
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `shell`.
+#[derive(Debug, Clone, Args)]
+pub struct ShellArgs {
+    /// The unit.
+    #[arg(value_name = "UNIT")]
+    pub unit: String,
+    /// A command to run in place of the shell.
+    #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<String>,
+}
+
+/// `export …`.
+#[derive(Debug, Subcommand)]
+pub enum ExportVerb {
+    /// Services of systemd whose processes become the units (`tenon become`), and a target for the node.
+    ///
+    /// What systemd cannot express stands as a comment in each file and is listed on standard error.
+    Systemd(ExportSystemdArgs),
+}
+
+/// `export systemd`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportSystemdArgs {
+    /// Only these units; left out: all that would run.
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+    /// Write the files into this folder; left out: all of them to standard output.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output_dir: Option<PathBuf>,
+    /// For the service manager of a user (`systemctl --user`).
+    #[arg(long)]
+    pub user: bool,
+    /// The path of tenon in the files (default: that of this program).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub binary: Option<PathBuf>,
 }
 
 /// `env`.

@@ -130,3 +130,19 @@ pub fn program(name: &str) -> Program {
         Program::Absent
     }
 }
+
+/// The shell of whoever asks, if it can be executed.
+pub fn shell() -> String {
+    let own = std::env::var("SHELL").ok().filter(|path| path.starts_with('/'));
+    own.filter(|path| program(path) == Program::Executable).unwrap_or_else(|| "/bin/sh".to_owned())
+}
+
+/// The path of this program.
+pub fn own_binary() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
+/// A path that holds wherever it is used.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -162,6 +162,33 @@ impl Context {
         Ok(planned)
     }
 
+    /// The plan for one unit without a runner: that of the node, or, if nothing there asks for the unit, that of the unit
+    /// and what it needs. Warnings are not repeated at every start and question.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan), and [`Kind::UnknownUnit`].
+    pub fn plan_for(&self, unit: &str, sees: Sees) -> Result<(Planned, UnitId), CliError> {
+        let planned = self.plan_quietly(&[], sees)?;
+        if let Some(id) = planned.plan.policy.find(unit) {
+            return Ok((planned, id));
+        }
+        // Known, but nothing asks for it here.
+        planned.resolved.unit(unit)?;
+        let planned = self.plan_quietly(&[unit.to_owned()], sees)?;
+        let id = planned.unit(unit)?;
+        Ok((planned, id))
+    }
+
+    fn plan_quietly(&self, units: &[String], sees: Sees) -> Result<Planned, CliError> {
+        let resolved = self.resolve(units, sees)?;
+        let (planned, diagnostics) = build(resolved, sees);
+        if has_errors(&diagnostics) {
+            self.report(&diagnostics, &planned.resolved.sources)?;
+        }
+        trust::refuse(&planned)?;
+        Ok(planned)
+    }
+
     /// Says what is wrong.
     ///
     /// # Errors

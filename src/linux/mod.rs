@@ -16,6 +16,7 @@ mod eventlog;
 mod files;
 mod helper;
 mod identity;
+pub mod in_place;
 mod lastwords;
 mod log;
 pub mod machine;

@@ -10,6 +10,7 @@
 
 mod diagnostics;
 mod docs;
+mod export;
 mod machine;
 mod node;
 mod nodes;

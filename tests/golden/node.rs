@@ -69,6 +69,11 @@ impl Node {
         std::fs::write(path, text).unwrap();
     }
 
+    /// The folder that holds its files.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// With a file of the node: `tenon.toml.d/x.toml`, `units/x.toml`, `profiles/a2.toml.d/x.toml`.
     pub fn file(self, name: &str, text: &str) -> Self {
         self.write(name, text);

@@ -9,18 +9,27 @@ use serde_json::Value;
 use std::fmt::Write as _;
 
 /// A node and where it runs.
-struct Case {
-    name: &'static str,
+pub struct Case {
+    pub name: &'static str,
     file: &'static str,
     role: &'static str,
     machine: &'static str,
+}
+
+impl Case {
+    /// The node, not yet asked anything.
+    pub fn node(&self) -> Node {
+        let text =
+            std::fs::read_to_string(root().join(format!("tests/golden/nodes/{}.toml", self.file))).unwrap();
+        Node::of(&text).machine(self.machine).args(&["--role", self.role])
+    }
 }
 
 const fn case(name: &'static str, file: &'static str, role: &'static str, machine: &'static str) -> Case {
     Case { name, file, role, machine }
 }
 
-const CASES: &[Case] = &[
+pub const CASES: &[Case] = &[
     case("a2-8-prefill", "fleet", "prefill", "a2-8"),
     case("a2-8-decode", "fleet", "decode", "a2-8"),
     case("a2-8-aggregated", "fleet", "aggregated", "a2-8"),
@@ -154,9 +163,7 @@ const BY_HAND: &[(&str, &str, &str, &str)] = &[
 ];
 
 fn plan(case: &Case) -> Planned {
-    let text =
-        std::fs::read_to_string(root().join(format!("tests/golden/nodes/{}.toml", case.file))).unwrap();
-    Node::of(&text).machine(case.machine).args(&["--role", case.role]).plan()
+    case.node().plan()
 }
 
 fn text(value: &Value) -> &str {

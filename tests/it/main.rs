@@ -17,6 +17,7 @@ mod device_context;
 mod env;
 mod foreground;
 mod help;
+mod in_place;
 mod leaks;
 mod output;
 mod pid1;

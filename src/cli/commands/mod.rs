@@ -1,6 +1,7 @@
 //! One file a verb.
 
 mod about;
+mod become_unit;
 mod cat;
 mod check;
 mod client;
@@ -8,6 +9,7 @@ mod diff;
 mod env;
 mod events;
 mod explain;
+mod export;
 mod facts;
 mod kill;
 mod logs;
@@ -17,6 +19,7 @@ mod profile;
 mod reexec;
 mod reload;
 mod run;
+mod shell;
 mod shutdown;
 mod start;
 mod status;
@@ -45,6 +48,9 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Events(args) => events::run(context, args),
         Verb::Wait(args) => wait::run(context, args),
         Verb::Probe(args) => probe::run(context, args),
+        Verb::Become(args) => become_unit::run(context, args),
+        Verb::Shell(args) => return shell::run(context, args),
+        Verb::Export(verb) => export::run(context, verb),
         Verb::Why(args) => why::run(context, args),
         Verb::Shutdown(args) => shutdown::run(context, args),
         Verb::ExitCodes => about::exit_codes(context),

@@ -1,25 +1,41 @@
-//! `tenon probe`.
+//! `tenon probe`: a unit's probes, asked by the runner or from here.
 
 use super::client::connect;
-use crate::cli::args::UnitArg;
+use crate::cli::args::ProbeArgs;
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::Context;
+use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::control::ProbeFinding;
 use crate::control::message::{ProbeReply, UnitCall};
+use crate::linux::in_place;
+use crate::plan::exec::{ProbeSet, UnitExec};
+use crate::plan::policy::UnitPolicy;
+use crate::plan::{is_secret_name, masked};
+use crate::supervisor::Verdict;
 use std::time::Duration;
 
 /// The longest that asking all probes once may take: their own time-outs end it long before.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(120));
 
 /// Runs the verb. Fails if a probe does.
-pub fn run(context: &Context, args: &UnitArg) -> Result<(), CliError> {
+pub fn run(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
+    if args.ready || args.health {
+        return from_here(context, args);
+    }
+    if args.wait {
+        return Err(CliError::new(Kind::Usage, "`--wait` goes with `--ready` or `--health`")
+            .hint(format!("`tenon wait {}` waits for what the runner sees", args.unit)));
+    }
     let call = UnitCall { unit: args.unit.clone() };
     let reply: ProbeReply = connect(context)?.call("Probe", &call, PATIENCE)?;
+    show(context, &args.unit, &reply)
+}
+
+fn show(context: &Context, unit: &str, reply: &ProbeReply) -> Result<(), CliError> {
     if context.output.is_json() {
-        context.output.json(&reply)?;
+        context.output.json(reply)?;
     } else if reply.findings.is_empty() {
-        context
-            .output
-            .data(&format!("{} declares neither [ready] nor [health]: there is nothing to ask", args.unit))?;
+        let words = format!("{unit} declares neither [ready] nor [health]: there is nothing to ask");
+        context.output.data(&words)?;
     } else {
         let lines: Vec<String> = reply
             .findings
@@ -35,4 +51,55 @@ pub fn run(context: &Context, args: &UnitArg) -> Result<(), CliError> {
         return Err(CliError::silent(Kind::Failed));
     }
     Ok(())
+}
+
+fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
+    let (planned, id) = context.plan_for(&args.unit, Sees::Machine)?;
+    let found = planned.plan.policy.get(id).zip(planned.plan.exec.get(id.0 as usize));
+    let (policy, exec) =
+        found.ok_or_else(|| CliError::new(Kind::Internal, "a unit of the plan is not in it"))?;
+    let (word, set) = if args.ready { ("ready", &exec.ready) } else { ("health", &exec.health) };
+    nothing_to_ask(args, policy, set)?;
+    if args.wait {
+        let waited = match &policy.health {
+            _ if args.ready => in_place::wait_ready(exec, &policy.ready),
+            Some(health) => in_place::wait_healthy(exec, health.failures, health.interval),
+            None => Ok(()),
+        };
+        return waited.map_err(|why| {
+            CliError::new(Kind::Failed, format!("{}: {}", args.unit, hide(&planned, exec, &why)))
+        });
+    }
+    let verdict = in_place::probe(exec, &in_place::askable(set))
+        .map_err(|why| CliError::new(Kind::Failed, format!("{}: {why}", args.unit)))?;
+    let (verdict, detail) = match verdict {
+        Verdict::Pass => ("pass", String::new()),
+        Verdict::Fail(why) => ("fail", why),
+        Verdict::Degraded(why) => ("degraded", why),
+    };
+    let detail = hide(&planned, exec, &detail);
+    let finding = ProbeFinding { probe: word.to_owned(), verdict: verdict.to_owned(), detail };
+    show(context, &args.unit, &ProbeReply { findings: vec![finding] })
+}
+
+/// What only the runner hears cannot be asked from here. (Waiting for readiness may still mean waiting out `settle`.)
+fn nothing_to_ask(args: &ProbeArgs, policy: &UnitPolicy, set: &ProbeSet) -> Result<(), CliError> {
+    let asked = !in_place::askable(set).probes.is_empty();
+    if asked || (args.ready && args.wait && !policy.ready.settle.is_zero()) {
+        return Ok(());
+    }
+    let word = if args.ready { "ready" } else { "health" };
+    let why = if set.probes.is_empty() {
+        format!("`{}` declares no [{word}]: there is nothing to ask", args.unit)
+    } else {
+        format!("[{word}] of `{}` is something that only its runner hears", args.unit)
+    };
+    Err(CliError::new(Kind::Unavailable, why).hint(format!("`tenon probe {}` asks the runner", args.unit)))
+}
+
+/// Secrets of the unit stay out of what is told.
+fn hide(planned: &Planned, exec: &UnitExec, found: &str) -> String {
+    let env = exec.env.iter().filter(|(name, _)| is_secret_name(name));
+    let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    masked(found, planned.plan.secrets.iter().map(String::as_str).chain(own))
 }

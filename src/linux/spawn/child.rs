@@ -83,6 +83,19 @@ pub fn run(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>, ente
     sys::exit_now(127)
 }
 
+/// The same in this very process: returns only if something went wrong, which is reported. `between` is called once
+/// nothing but exec is left.
+pub fn in_place(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>, between: impl FnOnce()) {
+    let fault = match steps(context, report, ready_from) {
+        Ok(()) => {
+            between();
+            exec(context)
+        }
+        Err(fault) => fault,
+    };
+    send(report, &fault, false);
+}
+
 fn steps(context: &ExecContext, report: RawFd, ready_from: Option<RawFd>) -> Done {
     if let Some(birth) = &context.birth
         && !birth.record()
@@ -115,6 +128,7 @@ fn at(stage: Stage) -> impl Fn(Errno) -> Fault {
 
 fn session(session: Session) -> Done {
     match session {
+        Session::Kept => Ok(()),
         Session::Own => setsid().map(drop).map_err(at(Stage::Session)),
         Session::Foreground { terminal } => {
             setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(at(Stage::Session))?;

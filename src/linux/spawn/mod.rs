@@ -30,6 +30,8 @@ use settings::Setting;
 pub enum Session {
     /// A session of its own, without a terminal.
     Own,
+    /// The one it is in.
+    Kept,
     /// A process group of its own in the runner's session; `terminal`: it gets the foreground.
     Foreground {
         /// Standard input is a terminal to hand over.
@@ -248,6 +250,40 @@ pub fn launch(context: ExecContext) -> Result<Launch, Failure> {
     }
 }
 
+/// Becomes the unit in this very process: returns only to say why not. `tell` hears what had to be left out, right before
+/// exec; then this process is no tenon any more, so nothing may be left for later.
+pub fn in_place(context: &ExecContext, tell: impl FnOnce(&[String])) -> Failure {
+    let failed = |errno: Errno| Failure {
+        stage: FailureStage::Setup,
+        message: format!("cannot open a pipe: {}", errno.desc()),
+    };
+    let floor = context.stdio.ready.as_ref().map_or(3, |(_, number)| number.saturating_add(1));
+    let pipe = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+        .and_then(|(reports, write)| Ok((raised(&reports, floor)?, raised(&write, floor)?)));
+    let (reports, report) = match pipe {
+        Ok(pipe) => pipe,
+        Err(errno) => return failed(errno),
+    };
+    let ready_from = match context.stdio.ready.as_ref().map(|(fd, _)| raised(fd, floor)).transpose() {
+        Ok(ready_from) => ready_from,
+        Err(errno) => return failed(errno),
+    };
+    let (failures, degraded) = (|| read_reports(&reports, &context.told).0, &context.left_out);
+    child::in_place(context, report.as_raw_fd(), ready_from.as_ref().map(AsRawFd::as_raw_fd), || {
+        let mut words = degraded.clone();
+        words.extend(failures().into_iter().filter_map(|report| match report {
+            Report::Degraded { message, .. } => Some(message),
+            Report::Failed(_) => None,
+        }));
+        tell(&words);
+    });
+    let failure = failures().into_iter().find_map(|report| match report {
+        Report::Failed(failure) => Some(failure),
+        Report::Degraded { .. } => None,
+    });
+    failure.unwrap_or_else(|| failed(Errno::EIO))
+}
+
 /// The folder of a cgroup to be born in, and its list of processes for those who cannot.
 fn open_cgroup(path: &Path) -> Result<(Option<OwnedFd>, Option<OwnedFd>), String> {
     let cannot = |error: std::io::Error| format!("cannot open the cgroup `{}`: {error}", path.display());
@@ -275,17 +311,21 @@ impl Launch {
     /// Takes what the child has reported. `None` at the end of a list: no more now; `(_, true)`: exec took place or the
     /// child is gone.
     pub fn read(&self) -> (Vec<Report>, bool) {
-        let mut found = Vec::new();
-        loop {
-            let mut bytes = [0; REPORT_SIZE];
-            match nix::unistd::read(&self.reports, &mut bytes) {
-                Ok(0) => return (found, true),
-                Ok(REPORT_SIZE) => found.extend(words::explain(bytes, &self.told)),
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return (found, false),
-                // Writes this small arrive whole; anything else means that nothing sensible will follow.
-                Ok(_) | Err(_) => return (found, true),
-            }
+        read_reports(&self.reports, &self.told)
+    }
+}
+
+fn read_reports(reports: &OwnedFd, told: &Told) -> (Vec<Report>, bool) {
+    let mut found = Vec::new();
+    loop {
+        let mut bytes = [0; REPORT_SIZE];
+        match nix::unistd::read(reports, &mut bytes) {
+            Ok(0) => return (found, true),
+            Ok(REPORT_SIZE) => found.extend(words::explain(bytes, told)),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return (found, false),
+            // Writes this small arrive whole; anything else means that nothing sensible will follow.
+            Ok(_) | Err(_) => return (found, true),
         }
     }
 }

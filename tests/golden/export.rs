@@ -1,0 +1,354 @@
+//! Exports: every shipped profile and role as services of systemd, as text and as systemd itself reads them; and a small
+//! node whose lines were worked out by hand.
+//!
+//! `TENON_BLESS=1 cargo test --test golden export` writes the texts anew, to be read before they are committed.
+
+use crate::node::{Node, root};
+use crate::nodes::CASES;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use tenon::export::systemd::quote_command;
+
+/// The texts that are kept: a server of eight cards of each profile, and the other engines.
+fn is_kept(name: &str) -> bool {
+    name.contains("-8-") || name.starts_with("sglang") || name.starts_with("p2p")
+}
+
+/// Exports a node into a folder; what is said of losses.
+fn export(node: &Node, into: &Path, binary: &str) -> String {
+    let into = into.display().to_string();
+    let output =
+        node.command(&["export", "systemd", "--output-dir", &into, "--binary", binary]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// All files of a folder, in the order of their names.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Notes that something could not be asked here.
+fn skipped(what: &str, why: &str) {
+    if let Ok(file) = std::env::var("TENON_SKIPPED") {
+        use std::io::Write;
+        let mut file = std::fs::File::options().append(true).create(true).open(file).unwrap();
+        writeln!(file, "installable\tgolden: {what}\t{why}").unwrap();
+    }
+}
+
+/// What `systemd-analyze verify` says of all files of a folder; `None` if there is none here.
+fn verify(folder: &Path, debug: bool) -> Option<(bool, String)> {
+    let mut command = Command::new("systemd-analyze");
+    command.args(["--man=no", "verify"]).args(files(folder).iter().map(|(name, _)| folder.join(name)));
+    if debug {
+        command.env("SYSTEMD_LOG_LEVEL", "debug");
+    }
+    match command.output() {
+        Ok(output) => {
+            let said = if debug { output.stdout } else { output.stderr };
+            Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+        }
+        Err(error) => {
+            skipped("exports are clean", &format!("systemd-analyze: {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn exports_of_every_profile_and_role() {
+    let bless = std::env::var_os("TENON_BLESS").is_some();
+    let mut wrong = String::new();
+    for case in CASES.iter().filter(|case| is_kept(case.name)) {
+        let (node, into) = (case.node(), tempfile::tempdir().unwrap());
+        export(&node, into.path(), "/usr/bin/tenon");
+        let mut text = String::new();
+        for (name, body) in files(into.path()) {
+            let body = body
+                .replace(&node.path().display().to_string(), "NODE")
+                .replace(&root().display().to_string(), "CHECKOUT");
+            writeln!(text, "==== {name}\n{body}").unwrap();
+        }
+        let path = root().join(format!("tests/golden/export/{}.txt", case.name));
+        if bless {
+            std::fs::write(&path, &text).unwrap();
+        } else if std::fs::read_to_string(&path).unwrap_or_default() != text {
+            writeln!(wrong, "{}:\n{text}", path.display()).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_any_of_them() {
+    let mut wrong = String::new();
+    for case in CASES {
+        let into = tempfile::tempdir().unwrap();
+        export(&case.node(), into.path(), env!("CARGO_BIN_EXE_tenon"));
+        let Some((clean, said)) = verify(into.path(), false) else { return };
+        if !clean || !said.is_empty() {
+            writeln!(wrong, "{}: {said}", case.name).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+const TENON: &str = "/usr/bin/tenon --dir . --dir NODE";
+
+const DATA: &str = r#"
+description = "the data, 100 % of it"
+holds_data = true
+command = ["db", "--dir", "/data base"]
+[ready]
+tcp = "127.0.0.1:5432"
+timeout = "2m"
+[health]
+http = "http://127.0.0.1:5433/health"
+interval = "10s"
+failures = 2
+[restart]
+policy = "on_failure"
+delays = ["500ms", "5s"]
+jitter = 0
+max_restarts = 3
+within = "10m"
+except = ["exit:78", "signal:SIGSEGV", "oom"]
+[stop]
+ladder = ["SIGINT 5s", "SIGTERM 20s"]
+[reload]
+signal = "SIGHUP"
+[rlimits]
+memlock = "infinity"
+nofile = "1024:4096"
+[cgroup]
+memory_max = "1GB"
+cpu_max = "50%"
+[log]
+to = ["journal"]
+rate = 100
+"#;
+
+/// Lines that must stand in the files of that small node, with what they follow from.
+const BY_HAND: &[(&str, &str, &str)] = &[
+    ("db.service", "Description=the data, 100 %% of it", "% begins a specifier"),
+    ("db.service", "ExecStart=TENON become db", "the process becomes the unit"),
+    ("db.service", "ExecStartPost=TENON probe db --ready --wait", "not sd_notify: it is asked"),
+    ("db.service", "TimeoutStartSec=infinity", "the probe keeps to 2 minutes itself"),
+    ("db.service", "Type=notify", "become tells of the exec"),
+    ("db.service", "Restart=on-failure", "policy"),
+    ("db.service", "RestartSec=5s", "half a second would be a busy loop"),
+    ("db.service", "RestartPreventExitStatus=78 SIGSEGV", "except"),
+    ("db.service", "RestartForceExitStatus=SIGHUP SIGINT SIGPIPE SIGTERM", "no clean ends for tenon"),
+    ("db.service", "StartLimitIntervalSec=600s", "within"),
+    ("db.service", "StartLimitBurst=4", "the first start counts too"),
+    (
+        "db.service",
+        r#"ExecStop=/bin/sh -c "[ -z \"$$MAINPID\" ] || { kill -INT $$MAINPID && kill -CONT $$MAINPID && timeout 5 tail --pid=$$MAINPID -f /dev/null; }; :""#,
+        "the first step of the ladder",
+    ),
+    ("db.service", "KillSignal=SIGTERM", "the last step"),
+    ("db.service", "TimeoutStopSec=20s", "the last step"),
+    ("db.service", "KillMode=mixed", "the main process first, then the tree"),
+    ("db.service", "ExecReload=/bin/sh -c \"kill -HUP $$MAINPID && kill -CONT $$MAINPID\"", "reload"),
+    ("db.service", "LimitMEMLOCK=infinity", "rlimits"),
+    ("db.service", "LimitNOFILE=1024:4096", "rlimits"),
+    ("db.service", "MemoryMax=1073741824", "1 GB = 1024³"),
+    ("db.service", "CPUQuota=50%", "half a CPU"),
+    ("db.service", "TasksMax=infinity", "systemd's own default would be a limit"),
+    ("db.service", "OOMPolicy=continue", "the main process decides"),
+    ("db.service", "LogRateLimitBurst=100", "log.rate"),
+    ("db.service", "SyslogIdentifier=db", "journalctl -t db"),
+    ("db.service", "Wants=db-health.timer", "health"),
+    (
+        "db.service",
+        "# - `restart.delays` (500ms, 5s): every restart waits 5s (RestartSteps= comes with systemd 254)",
+        "252",
+    ),
+    ("db.service", "# - `restart.except`: `oom` is no cause of its own", "252"),
+    ("db-health.timer", "OnUnitInactiveSec=10s", "from the end of one to the next"),
+    ("db-health.timer", "BindsTo=db.service", "only while it is up"),
+    ("db-health.service", "ExecStart=TENON probe db --health --wait", "two failures in a row"),
+    (
+        "db-health.service",
+        r#"ExecStopPost=/bin/sh -c "[ \"$$SERVICE_RESULT\" = success ] || exec /usr/bin/systemctl --no-block try-restart 'db.service'""#,
+        "on_failure = restart",
+    ),
+    ("web.service", "Wants=db.service", "needs: never Requires=, which would hand its restarts on"),
+    ("web.service", "After=db.service", "until = ready"),
+    ("web.service", "ExecStartPre=TENON probe db --ready --wait", "waited for again at each start"),
+    ("web.service", "NotifyAccess=all", "any process of the unit may tell"),
+    ("web.service", "TimeoutStartSec=90s", "ready.timeout: systemd watches over sd_notify"),
+    ("web.service", "Restart=always", "a service's default"),
+    ("web.service", "StartLimitIntervalSec=0", "unlimited"),
+    ("sync.service", "Requires=web.service", "on_restart = restart: it is taken along"),
+    ("sync.service", "After=web.service", "until = ready"),
+    ("job.service", "Type=oneshot", "a task"),
+    ("job.service", "RemainAfterExit=yes", "stays satisfied"),
+    ("job.service", "Restart=no", "a task's default"),
+    ("elsewhere.service", "ExecStart=TENON probe elsewhere --ready --wait", "external"),
+    ("all.target", "Wants=web.service", "a group's members"),
+    ("tenon.target", "Wants=db.service", "the node"),
+    ("tenon.target", "WantedBy=multi-user.target", "the node"),
+];
+
+/// Lines that must not stand there.
+const NEVER: &[(&str, &str)] = &[
+    ("web.service", "Requires=db.service"),
+    ("web.service", "ExecStartPost=TENON probe web --ready --wait"),
+    ("db.service", "# - `stop`: one time limit for every step of it, so KILL comes after 20s instead of 20s"),
+];
+
+fn small() -> Node {
+    Node::of("run = [\"all\", \"job\", \"sync\", \"elsewhere\"]\n")
+        .file("units/db.toml", DATA)
+        .file("units/web.toml", "command = \"web\"\nneeds = [\"db\"]\n[ready]\nnotify = true\n")
+        .file("units/sync.toml", "command = \"s\"\nneeds = [{ unit = \"web\", on_restart = \"restart\" }]\n")
+        .file("units/job.toml", "kind = \"task\"\ncommand = \"job\"\n")
+        .file(
+            "units/elsewhere.toml",
+            "kind = \"external\"\n[ready]\ntcp = \"10.0.0.9:1\"\ntimeout = \"never\"\n",
+        )
+        .file("units/all.toml", "kind = \"group\"\nmembers = [\"web\"]\n")
+}
+
+#[test]
+fn lines_worked_out_by_hand() {
+    let (node, into) = (small(), tempfile::tempdir().unwrap());
+    let said = export(&node, into.path(), "/usr/bin/tenon");
+    let files = files(into.path());
+    let text = |name: &str| {
+        let found = files.iter().find(|(known, _)| known == name);
+        let (_, text) = found.unwrap_or_else(|| panic!("no {name} in {files:#?}"));
+        let checkout = root().display().to_string();
+        let long = TENON.replace("--dir .", &format!("--dir {checkout}"));
+        text.replace(&node.path().display().to_string(), "NODE").replace(&long, "TENON")
+    };
+    for (name, line, why) in BY_HAND {
+        let text = text(name);
+        assert!(text.lines().any(|found| found == *line), "{name}: {line} ({why})\n{text}");
+    }
+    for (name, line) in NEVER {
+        assert!(!text(name).lines().any(|found| found == *line), "{name}: {line}");
+    }
+    // What a file says to be lost, the command says too.
+    for (name, _) in &files {
+        for lost in text(name).lines().filter_map(|line| line.strip_prefix("# - ")) {
+            assert!(said.contains(lost), "{name}: {lost}\n{said}");
+        }
+    }
+    assert!(said.contains("db: `holds_data`: nobody is asked before it is stopped or restarted"), "{said}");
+    let again = tempfile::tempdir().unwrap();
+    export(&node, again.path(), env!("CARGO_BIN_EXE_tenon"));
+    if let Some((clean, said)) = verify(again.path(), false) {
+        assert!(clean && said.is_empty(), "{said}");
+    }
+}
+
+/// A command line as systemd's dump shows it, as words: double quotes, backslashes, and `$$` which becomes `$` at exec.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut letters = line.chars().peekable();
+    while letters.peek().is_some() {
+        let mut word = Vec::new();
+        let mut inside = false;
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' => inside = !inside,
+                ' ' if !inside => break,
+                '\\' => match letters.next() {
+                    Some('n') => word.push(b'\n'),
+                    Some('t') => word.push(b'\t'),
+                    Some('r') => word.push(b'\r'),
+                    Some('a') => word.push(7),
+                    Some('b') => word.push(8),
+                    Some('v') => word.push(11),
+                    Some('f') => word.push(12),
+                    Some(first @ '0'..='3') => {
+                        let digits: String =
+                            [Some(first), letters.next(), letters.next()].into_iter().flatten().collect();
+                        word.push(u8::from_str_radix(&digits, 8).unwrap());
+                    }
+                    Some(other) => word.extend(other.to_string().bytes()),
+                    None => {}
+                },
+                other => word.extend(other.to_string().bytes()),
+            }
+        }
+        words.push(String::from_utf8(word).unwrap().replace("$$", "$"));
+    }
+    words
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    let letter = prop_oneof![
+        Just('%'),
+        Just('$'),
+        Just('\\'),
+        Just('"'),
+        Just('\''),
+        Just('\n'),
+        Just('\t'),
+        Just(' '),
+        Just(';'),
+        Just('{'),
+        Just('}'),
+        Just('@'),
+        Just('-'),
+        Just('#'),
+        Just('='),
+        Just('\u{1b}'),
+        Just('ä'),
+        Just('n'),
+        Just('x'),
+        Just('0'),
+        Just('i'),
+        Just('H'),
+    ];
+    proptest::collection::vec(letter, 0..12).prop_map(|letters| letters.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// systemd reads the words that were written: a hundred command lines of hostile words in one file.
+    #[test]
+    fn systemd_reads_the_words_that_were_written(
+        lines in proptest::collection::vec(proptest::collection::vec(hostile(), 1..5), 100)
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = "[Unit]\nDescription=x\n[Service]\nType=oneshot\n".to_owned();
+        let lines: Vec<Vec<String>> = lines
+            .into_iter()
+            .map(|mut line| {
+                line.insert(0, "/bin/echo".to_owned());
+                line
+            })
+            .collect();
+        for line in &lines {
+            writeln!(text, "ExecStart={}", quote_command(line)).unwrap();
+        }
+        std::fs::write(folder.path().join("words.service"), text).unwrap();
+        let Some((clean, dump)) = verify(folder.path(), true) else { return Ok(()) };
+        prop_assert!(clean);
+        let read: Vec<Vec<String>> = dump
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("Command Line: "))
+            .filter(|line| line.starts_with("/bin/echo"))
+            .map(words)
+            .collect();
+        prop_assert_eq!(read, lines);
+    }
+}

@@ -1,0 +1,198 @@
+//! Units without a runner: `become`, `shell` and `probe --ready|--health`.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::env::TestEnv;
+use crate::runner::until;
+
+const UNIT: &str = r#"
+command = ["sh", "-c", "echo pid $$ level $LEVEL; pwd; ulimit -n; cat HOME/conf; echo ${NOTIFY_SOCKET-none}"]
+env = { LEVEL = "high", API_TOKEN = "s3cret" }
+directory = "HOME/log"
+[file.conf]
+path = "HOME/conf"
+format = "text"
+content = "rendered\n"
+[bootstrap.first]
+run = ["sh", "-c", "echo step $LEVEL"]
+why = "it comes first"
+[rlimits]
+nofile = 77
+"#;
+
+fn unit(env: &TestEnv, name: &str, text: &str) {
+    env.write(
+        &format!("units/{name}.toml"),
+        &text.replace("HOME", env.path("").display().to_string().trim_end_matches('/')),
+    );
+}
+
+#[test]
+fn the_process_becomes_the_unit() {
+    let env = TestEnv::new();
+    unit(&env, "web", UNIT);
+    let manager = UnixDatagram::bind(env.path("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut command = env.command(&["--dir", "node", "become", "web"]);
+    command.env("NOTIFY_SOCKET", env.path("notify")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = child.id();
+    let answer = env.answer(&child.wait_with_output().unwrap());
+    answer.code(0);
+    // Files and bootstrap first, then the unit with the same pid; the manager's socket is not the unit's.
+    assert_eq!(
+        answer.stdout,
+        format!("step high\npid {pid} level high\nHOME/log\n77\nrendered\nnone\n"),
+        "{}",
+        answer.stderr
+    );
+    let mut heard = Vec::new();
+    let mut bytes = [0; 512];
+    while !heard.contains(&"READY=1".to_owned()) {
+        let count = manager.recv(&mut bytes).unwrap();
+        heard.extend(String::from_utf8_lossy(&bytes[..count]).lines().map(str::to_owned));
+    }
+    assert_eq!(heard.first().unwrap(), "STATUS=bootstrap step first");
+}
+
+#[test]
+fn a_unit_that_tells_of_itself_has_the_managers_socket() {
+    let env = TestEnv::new();
+    let text = "command = [\"sh\", \"-c\", \"echo $NOTIFY_SOCKET $WATCHDOG_USEC $INVOCATION_ID\"]\n[ready]\nnotify = true\n";
+    unit(&env, "web", text);
+    let mut command = env.command(&["--dir", "node", "become", "web"]);
+    command.envs([("NOTIFY_SOCKET", "/no/where"), ("WATCHDOG_USEC", "9"), ("INVOCATION_ID", "ab")]);
+    let answer = env.answer(&command.output().unwrap());
+    assert_eq!(answer.stdout, "/no/where 9 ab\n", "{}", answer.stderr);
+}
+
+#[test]
+fn what_goes_wrong_is_said_as_the_runner_would() {
+    let env = TestEnv::new();
+    let check = |text: &str, code: i32, expected: &str| {
+        unit(&env, "web", text);
+        let answer = env.node(&["become", "web"]);
+        answer.code(code);
+        assert!(answer.stderr.contains(expected), "{expected}\n{answer:#?}");
+    };
+    check("command = \"no-such-program\"\n", 1, "web: cannot find `no-such-program` in the unit's PATH");
+    check("command = \"HOME/conf\"\n", 1, "cannot execute `HOME/conf`: no such file");
+    check("command = \"true\"\nuser = \"nobody-here\"\n", 1, "there is no user `nobody-here`");
+    check(
+        "command = \"true\"\n[preflight]\npath = \"/no/such\"\n",
+        1,
+        "needs `/no/such`, which does not exist",
+    );
+    check(
+        "command = \"true\"\n[bootstrap.acl]\nrun = [\"sh\", \"-c\", \"exit 3\"]\nwhy = \"the cards\"\n",
+        1,
+        "bootstrap step `acl` (the cards) exited with 3",
+    );
+    check(
+        "command = \"true\"\n[bootstrap.acl]\nrun = [\"sleep\", \"60\"]\ntimeout = \"100ms\"\n",
+        1,
+        "bootstrap step `acl` has not ended within 100 ms: killed",
+    );
+    check("kind = \"group\"\nmembers = []\n", 2, "`web` is a group: it has no process of its own");
+    env.node(&["become", "wob"]).code(4);
+    check("command = \"true\"\nrestrat = 1\n", 78, "unknown key");
+}
+
+#[test]
+fn a_unit_is_never_there_twice() {
+    let env = TestEnv::new();
+    unit(&env, "a", "command = [\"sleep\", \"300\"]\n");
+    unit(&env, "b", "command = [\"sleep\", \"300\"]\n");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("b ready", 1);
+    let refused = env.node(&["become", "a"]);
+    refused.code(5);
+    let pid = runner.pid_of("a");
+    assert!(refused.stderr.contains(&format!("a runner has `a` up (ready, pid {pid})")), "{refused:#?}");
+    // Down there, it may be here.
+    env.node(&["stop", "b"]).code(0);
+    unit(&env, "b", "command = \"true\"\n");
+    env.node(&["become", "b"]).code(0);
+    // A runner that is killed leaves its units.
+    runner.signal(nix::sys::signal::Signal::SIGKILL);
+    runner.ended();
+    let refused = env.node(&["become", "a"]);
+    refused.code(5);
+    assert!(refused.stderr.contains(&format!("`a` still runs (pid {pid})")), "{refused:#?}");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    until("its end", || (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    unit(&env, "a", "command = \"true\"\n");
+    env.node(&["become", "a"]).code(0);
+}
+
+#[test]
+fn a_shell_in_the_environment_of_a_unit() {
+    let env = TestEnv::new();
+    unit(&env, "web", UNIT);
+    let answer = env.node(&["shell", "web", "--", "sh", "-c", "echo $LEVEL $TENON_SHELL; ulimit -n; pwd"]);
+    answer.code(0);
+    assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("high web\n77\nHOME/log\n", ""));
+    assert!(!env.path("conf").exists(), "no file is written");
+    let mut command = env.command(&["--dir", "node", "shell", "web"]);
+    command.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"echo $LEVEL\n").unwrap();
+    let answer = env.answer(&child.wait_with_output().unwrap());
+    assert_eq!(answer.stdout, "high\n");
+    assert!(
+        answer.stderr.contains("a shell in the environment of `web`, not the unit itself"),
+        "{answer:#?}"
+    );
+    assert!(answer.stderr.contains("1 of its ") && !answer.stderr.contains("s3cret"), "{answer:#?}");
+    assert_eq!(env.node(&["shell", "web", "--", "sh", "-c", "exit 9"]).code, 9);
+}
+
+#[test]
+fn probes_without_a_runner() {
+    let env = TestEnv::new();
+    unit(
+        &env,
+        "web",
+        "command = \"true\"\n[ready]\npath = \"HOME/up\"\ninterval = \"20ms\"\ntimeout = \"500ms\"\n\
+         [health]\nexec = [\"sh\", \"-c\", \"echo x >> HOME/asked; test -e HOME/well\"]\ninterval = \"20ms\"\nfailures = 4\n",
+    );
+    let answer = env.node(&["probe", "web", "--ready"]);
+    answer.code(1);
+    assert_eq!(answer.stdout, "ready   fail      `HOME/up` does not exist\n", "{answer:#?}");
+    let waited = env.node(&["probe", "web", "--ready", "--wait"]);
+    waited.code(1);
+    assert!(waited.stderr.contains("web: not ready within 500 ms: `HOME/up` does not exist"), "{waited:#?}");
+    fs::write(env.path("up"), "").unwrap();
+    env.node(&["probe", "web", "--ready", "--wait"]).code(0);
+    let asked = || fs::read_to_string(env.path("asked")).map_or(0, |text| text.lines().count());
+    env.node(&["probe", "web", "--health"]).code(1);
+    assert_eq!(asked(), 1);
+    let sick = env.node(&["probe", "web", "--health", "--wait"]);
+    sick.code(1);
+    assert_eq!(asked(), 5, "as many as [health] says");
+    assert!(sick.stderr.contains("web: 4 failures in a row"), "{sick:#?}");
+    fs::write(env.path("well"), "").unwrap();
+    env.node(&["probe", "web", "--health", "--wait"]).code(0);
+    assert_eq!(asked(), 6);
+    env.node(&["probe", "web", "--wait"]).code(2);
+    // Nothing that could be asked from here.
+    unit(&env, "quiet", "command = \"true\"\n[ready]\nnotify = true\n");
+    env.node(&["probe", "quiet", "--ready"]).code(8);
+    env.node(&["probe", "quiet", "--health"]).code(8);
+}
+
+#[test]
+fn a_wait_ends_with_the_process_that_is_waited_for() {
+    let env = TestEnv::new();
+    unit(&env, "web", "command = \"true\"\n[ready]\npath = \"HOME/up\"\ntimeout = \"5m\"\n");
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let mut command = env.command(&["--dir", "node", "probe", "web", "--ready", "--wait"]);
+    command.env("MAINPID", gone.id().to_string());
+    let answer = env.answer(&command.output().unwrap());
+    answer.code(1);
+    assert!(answer.stderr.contains(&format!("its process (pid {}) has ended", gone.id())), "{answer:#?}");
+}
