@@ -157,8 +157,8 @@ fn why(table: &Table) -> Option<String> {
 /// The first variable that a value reads, and who set that.
 fn from(node: &Node, made: &Made<'_>) -> Option<(String, Origin)> {
     let env = made.env.borrow();
-    let variables = knob::reads(node).into_iter().filter(|read| read.root == "env");
-    variables.filter_map(|read| Some((read.member.clone(), env.winner(&read.member)?.clone()))).next()
+    let mut variables = knob::reads(node).into_iter().filter(|read| read.root == "env");
+    variables.find_map(|read| Some((read.member.clone(), env.winner(&read.member)?.clone())))
 }
 
 /// What the profile reserves.

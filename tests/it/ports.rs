@@ -39,15 +39,15 @@ fn the_table_shows_who_takes_what_and_how_to_cure_it() {
 ON    PORTS        WHAT       OWNER           NAME       WRITTEN
 host  8080         listens    rest            http       node/units/rest.toml:3
 host  8080         taken now  httpd (pid 77)  0.0.0.0
-host  20000-20999  random     card 0          cards      node/profiles/p.toml:1
+host  20000-20999  random     card 0          cards      node/profiles/p.toml:3
 host  20001        listens    api             kv         node/units/api.toml:6
-host  21000-21999  random     card 1          cards      node/profiles/p.toml:1
-host  22000-22999  random     card 2          cards      node/profiles/p.toml:1
-host  23000-23999  random     card 3          cards      node/profiles/p.toml:1
-host  24000-24999  random     card 4          cards      node/profiles/p.toml:1
-host  25000-25999  random     card 5          cards      node/profiles/p.toml:1
-host  26000-26999  random     card 6          cards      node/profiles/p.toml:1
-host  27000-27999  random     card 7          cards      node/profiles/p.toml:1
+host  21000-21999  random     card 1          cards      node/profiles/p.toml:3
+host  22000-22999  random     card 2          cards      node/profiles/p.toml:3
+host  23000-23999  random     card 3          cards      node/profiles/p.toml:3
+host  24000-24999  random     card 4          cards      node/profiles/p.toml:3
+host  25000-25999  random     card 5          cards      node/profiles/p.toml:3
+host  26000-26999  random     card 6          cards      node/profiles/p.toml:3
+host  27000-27999  random     card 7          cards      node/profiles/p.toml:3
 host  32768-60999  outgoing   kernel          ephemeral
 
 taken: 8080 on host: `http` of `rest` meets httpd (pid 77), who listens there now
