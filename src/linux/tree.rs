@@ -334,11 +334,6 @@ fn is_zombie(pid: i32) -> bool {
     state(pid) == Some('Z')
 }
 
-/// Whether somebody has stopped it (`SIGSTOP`, Ctrl-Z): it hears no signal that it could catch until it goes on.
-pub fn is_stopped(pid: i32) -> bool {
-    state(pid) == Some('T')
-}
-
 /// The letter that the kernel shows for what a process does.
 fn state(pid: i32) -> Option<char> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -173,8 +173,8 @@ impl World {
         for pid in &running {
             // Not reaped yet, so the number is still its own.
             let _ = sys::kill(*pid, signal);
-            // As a shell does it: who is asked to end while stopped would not even hear it.
-            if matches!(signal, libc::SIGTERM | libc::SIGHUP) && tree::is_stopped(*pid) {
+            // Who is asked to end while stopped would not even hear it; whether it is may change this very moment.
+            if signal == libc::SIGTERM {
                 let _ = sys::kill(*pid, libc::SIGCONT);
             }
         }
