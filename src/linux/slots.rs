@@ -20,6 +20,7 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use super::fault;
 use super::sys::{self, Shared};
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{ExitStatus, Generation, Memory, Origin, Phase, Time};
@@ -40,6 +41,7 @@ const H_BOOT: usize = 8;
 const H_NAMESPACE: usize = 24;
 const H_CLOCK: usize = 32;
 const H_MARK: usize = 40;
+const H_FAULTS: usize = 320;
 // Places in a slot: the child's, then the runner's.
 const S_PROCESS: usize = 0;
 const S_BORN_FOR: usize = 8;
@@ -58,6 +60,8 @@ const CAUSE_MAX: usize = 152;
 // Bits of `S_STATE` beside the state and what was wanted. An earlier version wrote zeros there.
 const HELD: u64 = 1 << 32;
 const ORIGIN: u32 = 33;
+const INTERNAL: u64 = 1 << 35;
+const HOLDS_DATA: u64 = 1 << 36;
 
 /// The file, mapped.
 #[derive(Debug)]
@@ -85,6 +89,8 @@ pub struct Left {
     pub name: String,
     /// What was known of it.
     pub memory: Memory,
+    /// It holds data.
+    pub holds_data: bool,
     /// When the process in it was started, as the kernel counts.
     pub start_time: u64,
 }
@@ -154,6 +160,31 @@ impl Slots {
         }
     }
 
+    /// The runner has failed while it worked on the unit of this slot.
+    pub fn blame(&self, place: u32, words: &str) {
+        let at = slot(place);
+        if place >= SLOTS_MAX || self.map.get(at + S_NAME) == 0 {
+            return;
+        }
+        self.write_text(at + S_CAUSE, words, CAUSE_MAX);
+        self.map.set(at + S_STATE, self.map.get(at + S_STATE) | INTERNAL);
+    }
+
+    /// Counts a fault of the runner at this time of the machine's clock; if there were too many lately it is not
+    /// counted, and this is how long to wait until there is room.
+    pub fn count_fault(&self, now: Duration) -> Option<Duration> {
+        let places = (0..fault::FAULTS_MAX).map(|number| H_FAULTS + 8 * number);
+        let (at, place) = places.map(|place| (self.map.get(place), place)).min()?;
+        let oldest = Duration::from_nanos(at);
+        // One of another boot may lie ahead.
+        let age = now.checked_sub(oldest).filter(|age| at > 0 && *age < fault::WINDOW);
+        if let Some(age) = age {
+            return Some(fault::WINDOW.saturating_sub(age));
+        }
+        self.map.set(place, now.as_nanos() as u64);
+        None
+    }
+
     /// Nothing is known of the unit of this slot any more.
     pub fn forget(&self, place: u32) {
         for at in [S_NAME, S_PROCESS, S_BORN_FOR, S_GENERATION] {
@@ -182,6 +213,7 @@ impl Slots {
         (!name.is_empty()).then(|| Left {
             place,
             name,
+            holds_data: flags & HOLDS_DATA != 0,
             start_time: get(S_START_TIME),
             memory: Memory {
                 desired_up: flags & 0x100 != 0,
@@ -190,6 +222,7 @@ impl Slots {
                 generation,
                 starts: get(S_STARTS),
                 restarts,
+                internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
                 settled: flags & 0x1_0000 != 0,
@@ -203,7 +236,7 @@ impl Slots {
     }
 
     /// Writes what the machine knows of a unit.
-    pub fn remember(&self, place: u32, name: &str, memory: &Memory) {
+    pub fn remember(&self, place: u32, name: &str, memory: &Memory, holds_data: bool) {
         if place >= SLOTS_MAX || name.len() > NAME_MAX {
             return;
         }
@@ -217,6 +250,7 @@ impl Slots {
             S_STATE,
             u64::from(code(memory.state))
                 | flag(memory.desired_up, 0x100)
+                | flag(holds_data, HOLDS_DATA)
                 | flag(memory.held, HELD)
                 | (origin_code(memory.origin) << ORIGIN)
                 | flag(memory.settled, 0x1_0000)
@@ -410,6 +444,7 @@ mod tests {
             generation: Generation(generation),
             starts: 7,
             restarts: 3,
+            internal: false,
             held: true,
             origin: Origin::Automatic,
             settled: true,
@@ -428,7 +463,7 @@ mod tests {
         let (slots, before) = Slots::open(&path).unwrap();
         assert!(before.is_none());
         slots.begin("mark", Duration::from_secs(5));
-        slots.remember(3, "engine@0", &memory(State::Backoff, 12));
+        slots.remember(3, "engine@0", &memory(State::Backoff, 12), true);
         drop(slots);
         let (slots, before) = Slots::open(&path).unwrap();
         let before = before.unwrap();
@@ -436,7 +471,13 @@ mod tests {
         assert_eq!(before.units.len(), 1);
         let left = &before.units[0];
         assert_eq!((left.place, left.name.as_str()), (3, "engine@0"));
+        assert!(left.holds_data);
         assert_eq!(left.memory, memory(State::Backoff, 12));
+        slots.blame(3, "index out of bounds");
+        slots.blame(4, "nobody's");
+        let left = Slots::open(&path).unwrap().1.unwrap().units;
+        assert_eq!(left.len(), 1);
+        assert!(left[0].memory.internal && left[0].memory.cause == "index out of bounds");
         slots.forget_all();
         assert!(Slots::open(&path).unwrap().1.is_none());
     }
@@ -457,7 +498,7 @@ mod tests {
             dies_with_parent: false,
         };
         let parent = nix::unistd::getppid().as_raw();
-        slots.remember(0, "web", &memory(State::Starting, 4));
+        slots.remember(0, "web", &memory(State::Starting, 4), false);
         assert!(birth(4, Phase::Main, parent).record());
         let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
         let own = std::process::id() as i32;
@@ -466,7 +507,7 @@ mod tests {
         assert_eq!(still_there(own, left.start_time), Some(false));
         assert_eq!(still_there(own, left.start_time + 1), None);
         // A start later, it is nobody's process; and a child whose runner has gone does not go on.
-        slots.remember(0, "web", &memory(State::Preparing, 5));
+        slots.remember(0, "web", &memory(State::Preparing, 5), false);
         assert_eq!(Slots::open(&path).unwrap().1.unwrap().units[0].memory.process, None);
         assert!(!birth(5, Phase::Step(2), parent + 1).record());
         let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
@@ -486,6 +527,27 @@ mod tests {
         }
         std::fs::write(&path, "short").unwrap();
         assert!(Slots::open(&path).unwrap().1.is_none());
+    }
+
+    #[test]
+    fn three_faults_a_minute() {
+        let folder = tempfile::tempdir().unwrap();
+        let (slots, _) = Slots::open(&folder.path().join("slots")).unwrap();
+        slots.begin("mark", Duration::ZERO);
+        let check = |second: u64, expected: Option<u64>| {
+            let waits = slots.count_fault(Duration::from_secs(second));
+            assert_eq!(waits.map(|wait| wait.as_secs()), expected, "at {second}");
+        };
+        check(100, None);
+        check(110, None);
+        check(120, None);
+        check(130, Some(30));
+        check(159, Some(1));
+        check(160, None);
+        check(165, Some(5));
+        check(170, None);
+        // Those of a boot before count for nothing.
+        check(5, None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Taken by [`Supervisor::memory`] after every change, given back by [`Event::PlanResumed`](super::Event::PlanResumed).
 //! Whatever cannot be told from a memory is decided as for a crash: what ran and is gone has ended in a way nobody saw.
 
-use super::cause::Cause;
+use super::cause::{Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
 use super::governor::Origin;
 use super::restart::History;
@@ -31,6 +31,8 @@ pub struct Memory {
     pub starts: u64,
     /// Automatic restarts that count.
     pub restarts: u32,
+    /// The runner has failed while it worked on it; `cause` says how.
+    pub internal: bool,
     /// It was not to be started again by itself.
     pub held: bool,
     /// Why its next start was to come about, or its latest one had.
@@ -69,6 +71,7 @@ impl Supervisor {
             generation: unit.generation,
             starts: unit.starts,
             restarts: unit.history.restarts(),
+            internal: false,
             held: unit.held,
             origin: unit.origin,
             settled: unit.settled,
@@ -111,6 +114,12 @@ impl Turn<'_> {
         this.last_exit = memory.last_exit;
         this.trace = memory.process.is_some();
         self.machine.queue.forget(unit);
+        let external = matches!(self.policy(unit).kind, Kind::External { .. });
+        // Whoever holds data and runs is kept: the runner's fault is not its own.
+        let kept = memory.process.is_some() && self.policy(unit).holds_data;
+        if memory.internal && !external && !kept {
+            return self.give_up_recalled(unit, memory);
+        }
         let cause = Cause::Remembered(memory.cause.clone());
         match (self.recalled_life(unit, memory), self.unit(unit).desired) {
             (Some(life), desired) => {
@@ -126,6 +135,31 @@ impl Turn<'_> {
             (None, Desired::Up) => self.message(unit, Input::Start(Cause::Planned)),
             (None, Desired::Down) if skipped => {}
             (None, Desired::Down) => self.enter(unit, Life::Inactive, cause),
+        }
+    }
+
+    /// The runner has failed while it worked on this unit: it is ended, and given up.
+    fn give_up_recalled(&mut self, unit: UnitId, memory: &Memory) {
+        let end = End::Internal(memory.cause.clone());
+        self.attempt_failed(unit, &end);
+        let then = Then::Decide { end, ready_for: None };
+        let had_process = match memory.state {
+            State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
+            State::Inactive
+            | State::Waiting
+            | State::Backoff
+            | State::Finished
+            | State::Failed
+            | State::Skipped => false,
+        };
+        match memory.process {
+            Some((phase, pid)) => self.enter_stopping(unit, phase, Some(Process::Running(pid)), then),
+            None if had_process && self.policy(unit).stop.scope != Scope::Main => {
+                self.enter_stopping(unit, Phase::Main, None, then);
+                self.await_empty(unit);
+                self.send_rung(unit, 0);
+            }
+            None => self.come_to_rest(unit, then),
         }
     }
 

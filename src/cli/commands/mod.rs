@@ -17,6 +17,7 @@ mod probe;
 mod profile;
 mod reexec;
 mod reload;
+mod report;
 mod run;
 mod shutdown;
 mod start;
@@ -50,6 +51,7 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Probe(args) => probe::run(context, args),
         Verb::Why(args) => why::run(context, args),
         Verb::Shutdown(args) => shutdown::run(context, args),
+        Verb::Report(args) => report::run(context, args),
         Verb::ExitCodes => about::exit_codes(context),
         Verb::Completions(args) => about::completions(context, args),
         Verb::Man(args) => about::man(context, args),

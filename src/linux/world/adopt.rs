@@ -244,7 +244,8 @@ impl World {
     pub(super) fn remember(&self, id: UnitId) {
         let (Some(slots), Some(unit)) = (&self.slots, self.units.get(id.0 as usize)) else { return };
         if let Some(memory) = self.supervisor.memory(id) {
-            slots.remember(unit.place, self.name(id), &memory);
+            let holds_data = self.plan.policy.get(id).is_some_and(|unit| unit.holds_data);
+            slots.remember(unit.place, self.name(id), &memory, holds_data);
         }
     }
 

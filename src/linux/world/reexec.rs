@@ -16,6 +16,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use super::World;
 use crate::control::{Outcome, Ticket};
 use crate::linux::clock;
+use crate::linux::recorder::Kind;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::serve::News;
 use crate::linux::signals::Blocked;
@@ -134,6 +135,7 @@ impl World {
 
     fn become_binary(&mut self, binary: &Path) -> String {
         tracing::info!("goes on as `{}`", binary.display());
+        self.record(Kind::Runner, &format!("goes on as `{}`", binary.display()));
         let wall = clock::wall();
         for unit in &mut self.units {
             unit.log.drain(wall, &mut self.console);
