@@ -178,7 +178,7 @@ pub struct PlanArgs {
     /// The graph for Graphviz: the same as `--format dot`.
     #[arg(long, conflicts_with = "format")]
     pub dot: bool,
-    /// Show the order of a stop, with its worst-case time.
+    /// Show the order of a stop and how the budget is dealt out along it.
     #[arg(long, conflicts_with_all = ["dot", "format"])]
     pub stop: bool,
     /// Show who takes which port: units, programs that take some at random, the kernel, and who listens now.

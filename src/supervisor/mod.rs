@@ -109,6 +109,7 @@ mod memory;
 mod moves;
 mod probes;
 mod random;
+mod rehearsal;
 mod reload;
 mod restart;
 mod shutdown;
@@ -129,6 +130,7 @@ pub use governor::Origin;
 pub use invariant::{Rule, Violation};
 pub use memory::Memory;
 pub use random::Random;
+pub use rehearsal::{StopShare, rehearse_stop};
 pub use table::markdown as state_table;
 
 use crate::plan::policy::{PlanPolicy, UnitId};

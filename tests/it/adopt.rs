@@ -285,7 +285,7 @@ fn the_runner_becomes_another_binary() {
     runner.ask(&["stop", "down"]).code(0);
     let (own, pid) = (runner.pid(), runner.pid_of("web"));
     let copy = env.path("tenon-next");
-    fs::copy(env!("CARGO_BIN_EXE_tenon"), &copy).unwrap();
+    fs::copy(crate::env::binary(), &copy).unwrap();
     env.node(&["reexec", "--binary", &copy.display().to_string()]).code(0);
     env.node(&["reexec"]).code(0);
     assert_eq!(fs::read_link(format!("/proc/{own}/exe")).unwrap(), copy);

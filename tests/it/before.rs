@@ -97,10 +97,31 @@ fn plan_shows_the_order_of_a_stop() {
         str![[r"
 an ordered shutdown takes at most 20s; the stop budget is 25s
 proxy: at most 10s  (on the longest path)
-web: at most 10s, after proxy  (on the longest path)
+web: at most 10s, from 10s on, after proxy  (on the longest path)
 
 "]]
     );
+}
+
+/// 10 s and 20 s are wanted of 15 s: a half each.
+#[test]
+fn plan_shows_how_the_budget_is_dealt_out() {
+    let env = web();
+    env.write("tenon.toml", "run = [\"proxy\"]\nstop_budget = \"15s\"\n[unit.web.stop]\ntimeout = \"20s\"\n");
+    assert_data_eq!(
+        env.node(&["plan", "--stop"]).stdout.clone(),
+        str![[r"
+an ordered shutdown takes at most 30s; the stop budget is 15s
+it is dealt out along the stop order; what a unit leaves of its share goes to those after it
+proxy: 5s of its 10s  (on the longest path)
+web: 10s of its 20s, from 5s on, after proxy  (on the longest path)
+
+"]]
+    );
+    let json = env.node(&["plan", "--stop", "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["units"][1]["seconds_share"], 10.0);
+    assert_eq!(json["units"][1]["seconds_from"], 5.0);
 }
 
 #[test]

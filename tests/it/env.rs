@@ -45,7 +45,7 @@ impl TestEnv {
 
     /// The binary with these arguments, not yet started.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenon"));
+        let mut command = Command::new(binary());
         command
             .args(args)
             .env_clear()
@@ -92,6 +92,11 @@ impl TestEnv {
         let hide = |text: &str, path: &Path| text.replace(&path.display().to_string(), "HOME");
         hide(&hide(&text, &real), self.home.path())
     }
+}
+
+/// The binary: of this build, or the one that `TENON_BIN` names.
+pub fn binary() -> PathBuf {
+    std::env::var_os("TENON_BIN").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_tenon")), PathBuf::from)
 }
 
 impl Answer {

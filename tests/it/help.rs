@@ -21,6 +21,8 @@ const VERBS: &[&str] = &[
     "restart",
     "reload",
     "reexec",
+    "hold",
+    "unhold",
     "kill",
     "logs",
     "events",

@@ -6,9 +6,9 @@
     clippy::panic,
     reason = "a test says what it wants and fails"
 )]
-
 mod adopt;
 mod before;
+mod budget;
 mod byte_exact;
 mod client;
 mod context;
@@ -19,6 +19,7 @@ mod faults;
 mod foreground;
 mod help;
 mod hold;
+mod leaks;
 mod output;
 mod pid1;
 mod ports;
@@ -28,5 +29,6 @@ mod puppet;
 mod reload;
 mod report;
 mod runner;
+mod steady;
 mod systemd_files;
 mod upward;

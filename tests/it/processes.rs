@@ -346,7 +346,7 @@ fn as_pid_1_of_its_namespace() {
     let env = TestEnv::new();
     let script = "(sh -c 'sleep 0.2' &); echo up $PPID; sleep 0.5; exit 5";
     let mut command = std::process::Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_tenon")]);
+    command.args(["--pid", "--fork", "--mount-proc"]).arg(crate::env::binary());
     let output = command.args(["run", "--", "sh", "-c", script]).env("HOME", env.path("")).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("unshare failed") {

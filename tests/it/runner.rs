@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::env::{Answer, TestEnv};
 
 /// Longer than anything here takes on a busy machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A runner, ended with the test.
 pub struct Runner<'a> {
@@ -29,6 +29,14 @@ impl TestEnv {
     pub fn run_with(&self, args: &[&str]) -> Runner<'_> {
         let file = fs::File::create(self.path("said")).unwrap();
         self.run_into(args, file.into())
+    }
+
+    /// Starts a command made by [`TestEnv::command`].
+    pub fn run_command(&self, mut command: std::process::Command) -> Runner<'_> {
+        let said = self.path("said");
+        let file = fs::File::create(&said).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Runner { env: self, child: command.spawn().unwrap(), said, inner: false }
     }
 
     /// The same, with its output going elsewhere.
@@ -63,6 +71,13 @@ const NOBODY: &str = "65534";
 impl TestEnv {
     /// Starts `tenon` in a mode. `mounts`: a shell line run before it in a mount namespace of its own.
     pub fn run_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> Runner<'_> {
+        let mut runner = self.run_command(self.command_as(mode, mounts, args));
+        runner.inner = mode.first;
+        runner
+    }
+
+    /// The same, not yet started.
+    pub fn command_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> std::process::Command {
         let plain = self.command(args);
         let mut words: Vec<String> = Vec::new();
         let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
@@ -84,10 +99,7 @@ impl TestEnv {
         let mut command = std::process::Command::new(&words[0]);
         command.args(&words[1..]).env_clear().current_dir(plain.get_current_dir().unwrap());
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let said = self.path("said");
-        let file = fs::File::create(&said).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-        Runner { env: self, child: command.spawn().unwrap(), said, inner: mode.first }
+        command
     }
 
     /// Everything in the folders belongs to nobody from now on.

@@ -4,11 +4,14 @@ use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Planned, Sees, build};
 use crate::cli::profiles;
-use crate::cli::status_view::ago;
+use crate::expr::duration;
+use crate::plan::policy::UnitId;
 use crate::plan::{Blind, Look, Need, Verdict, port_plan, preflight_with, view};
+use crate::supervisor::{StopShare, rehearse_stop};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs the verb. Needs that the machine cannot meet are errors here as they would be at the start.
 pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
@@ -163,22 +166,40 @@ fn needs_text(needs: &[Need]) -> String {
     if needs.is_empty() { String::new() } else { format!("\n{}", view::needs(needs)) }
 }
 
-/// Units in the order in which an ordered shutdown asks them to stop, the longest chain marked.
+/// Units in the order in which an ordered shutdown asks them to stop, each with its share of the budget, the longest
+/// chain marked.
 fn stop_text(planned: &Planned) -> String {
     let plan = &planned.plan;
     let path = &plan.stop_path;
+    let rows = stop_rows(planned);
     let mut text = format!(
         "an ordered shutdown takes at most {}; the stop budget is {}\n",
-        ago(path.worst_case),
-        ago(plan.policy.stop_budget)
+        words(path.worst_case),
+        words(plan.policy.stop_budget)
     );
-    for row in stop_rows(planned) {
+    if rows.iter().any(StopRow::is_cut) {
+        text.push_str(
+            "it is dealt out along the stop order; what a unit leaves of its share goes to those after it\n",
+        );
+    }
+    for row in rows {
+        let time = if row.is_cut() {
+            format!("{} of its {}", words(row.share), words(row.at_most))
+        } else {
+            format!("at most {}", words(row.at_most))
+        };
+        let from = if row.from.is_zero() { String::new() } else { format!(", from {} on", words(row.from)) };
         let after =
             if row.after.is_empty() { String::new() } else { format!(", after {}", row.after.join(", ")) };
         let mark = if row.longest { "  (on the longest path)" } else { "" };
-        let _ = writeln!(text, "{}: at most {}{after}{mark}", row.unit, ago(row.at_most));
+        let _ = writeln!(text, "{}: {time}{from}{after}{mark}", row.unit);
     }
     text
+}
+
+/// A span to the millisecond: shares are fractions.
+fn words(span: Duration) -> String {
+    duration::words(Duration::from_millis(span.as_millis() as u64))
 }
 
 fn stop_json(planned: &Planned) -> Value {
@@ -189,6 +210,8 @@ fn stop_json(planned: &Planned) -> Value {
             json!({
                 "unit": row.unit,
                 "seconds_at_most": row.at_most.as_secs_f64(),
+                "seconds_share": row.share.as_secs_f64(),
+                "seconds_from": row.from.as_secs_f64(),
                 "after": row.after,
                 "on_longest_path": row.longest,
             })
@@ -203,37 +226,37 @@ fn stop_json(planned: &Planned) -> Value {
 
 struct StopRow<'a> {
     unit: &'a str,
-    at_most: std::time::Duration,
+    /// What its ladder asks for.
+    at_most: Duration,
+    /// What it gets of the budget if nobody before it leaves anything.
+    share: Duration,
+    /// When it is asked, counted from the beginning of the shutdown.
+    from: Duration,
     after: Vec<&'a str>,
     longest: bool,
 }
 
-/// Reverse start order serves as the order of the lines: whatever stops after another one stands below it.
+impl StopRow<'_> {
+    /// Its share, to the millisecond, is less than it asks for.
+    fn is_cut(&self) -> bool {
+        self.share.as_millis() < self.at_most.as_millis()
+    }
+}
+
+/// As the machine itself would go about it; whoever has no process has nothing to be stopped.
 fn stop_rows(planned: &Planned) -> Vec<StopRow<'_>> {
     let plan = &planned.plan;
-    let mut rows = Vec::new();
-    let mut done = vec![false; plan.policy.units.len()];
-    // Each turn takes the last unit in start order whose predecessors are all listed; a ring cannot be in a plan, but
-    // would end the loop and not hang it.
-    while let Some(at) = (0..done.len()).rev().find(|at| {
-        !done[*at]
-            && plan.policy.units[*at]
-                .stop_after
-                .iter()
-                .all(|other| done.get(other.0 as usize) != Some(&false))
-    }) {
-        done[at] = true;
-        let unit = &plan.policy.units[at];
-        if unit.skipped.is_some() {
-            continue;
-        }
-        let name = |id: &crate::plan::policy::UnitId| plan.policy.get(*id).map(|unit| unit.name.as_ref());
-        rows.push(StopRow {
+    let name = |id: &UnitId| plan.policy.get(*id).map(|unit| unit.name.as_ref());
+    let row = |share: &StopShare| {
+        let unit = plan.policy.get(share.unit)?;
+        Some(StopRow {
             unit: &unit.name,
             at_most: unit.stop.worst_case(),
+            share: share.length(),
+            from: share.asked,
             after: unit.stop_after.iter().filter_map(name).collect(),
-            longest: plan.stop_path.units.iter().any(|(id, _)| id.0 as usize == at),
-        });
-    }
-    rows
+            longest: plan.stop_path.units.iter().any(|(id, _)| *id == share.unit),
+        })
+    };
+    rehearse_stop(&plan.policy).iter().filter_map(row).collect()
 }
