@@ -22,13 +22,14 @@ use nix::sys::stat::Mode;
 
 use super::fault;
 use super::sys::{self, Shared};
+use crate::plan::policy::UNITS_HANDED_OVER;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{ExitStatus, Generation, Memory, Origin, Phase, Time};
 
 /// `TENON` and the version of this layout.
 const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
 /// Units that can be remembered.
-pub const SLOTS_MAX: u32 = 1024;
+pub const SLOTS_MAX: u32 = UNITS_HANDED_OVER as u32;
 /// Bytes of the header and of each slot.
 const SLOT: usize = 512;
 const FILE_SIZE: usize = SLOT * (SLOTS_MAX as usize + 1);
@@ -527,6 +528,57 @@ mod tests {
         }
         std::fs::write(&path, "short").unwrap();
         assert!(Slots::open(&path).unwrap().1.is_none());
+    }
+
+    /// Version 1 of the layout, written out: places and numbers, none of the names above. What a released version has
+    /// written must be read by every later one; whoever changes this test breaks that.
+    #[test]
+    fn a_file_of_version_1_can_be_read_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let mut file = vec![0u8; 512 * 1025];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        let (boot, namespace) = here();
+        let header = [0x5445_4e4f_4e00_0001, boot[0], boot[1], namespace, 5_000_000_000, 4];
+        for (at, word) in header.iter().enumerate() {
+            put(8 * at, &word.to_ne_bytes());
+        }
+        put(48, b"mark");
+        // The process (phase of the main one: all bits set; pid 42), born for start 12, at tick 777; start 12 of 7,
+        // 3 restarts; backoff (7), wanted, settled; ready at 1.5 s, until 9 s; killed by 9 for memory.
+        let slot = [
+            (0xffff_ffff << 32) | 42,
+            12,
+            777,
+            12,
+            7,
+            3,
+            7 | 0x100 | 0x1_0000,
+            1_500_000_000,
+            9_000_000_000,
+            (2 << 32) | (1 << 41) | 9,
+            8,
+        ];
+        for (at, word) in slot.iter().enumerate() {
+            put(512 * 4 + 8 * at, &u64::to_ne_bytes(*word));
+        }
+        put(512 * 4 + 88, b"engine@0");
+        put(512 * 4 + 344, &5u64.to_ne_bytes());
+        put(512 * 4 + 352, b"cause");
+        std::fs::write(&path, &file).unwrap();
+        let before = Slots::open(&path).unwrap().1.expect("it can be read");
+        assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
+        let left = &before.units[0];
+        assert_eq!((left.place, left.name.as_str(), left.start_time), (3, "engine@0", 777));
+        assert!(!left.holds_data);
+        let expected = Memory {
+            process: Some((Phase::Main, 42)),
+            held: false,
+            origin: Origin::Planned,
+            cause: "cause".to_owned(),
+            ..memory(State::Backoff, 12)
+        };
+        assert_eq!(left.memory, expected);
     }
 
     #[test]
