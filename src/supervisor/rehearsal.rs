@@ -6,6 +6,7 @@
 
 use super::action::Action;
 use super::event::{Event, ExitStatus, Generation, Phase};
+use super::governor::Origin;
 use super::memory::Memory;
 use super::snapshot::State;
 use super::stops::SIGKILL;
@@ -101,6 +102,8 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             generation: Generation(number as u64 + 1),
             starts: 1,
             restarts: 0,
+            held: false,
+            origin: Origin::Planned,
             settled: true,
             ended: false,
             ready_at: Time::default(),
