@@ -122,7 +122,10 @@ impl Guard {
         loop {
             let wait = slots.count_fault(Clock::new().start());
             if let Some(until) = wait {
-                say(&format!("{FAULTS_MAX} internal errors within a minute: this process only reaps for {}s", until.as_secs()));
+                say(&format!(
+                    "{FAULTS_MAX} internal errors within a minute: this process only reaps for {}s",
+                    until.as_secs()
+                ));
                 let status = self.rest(Some(until));
                 if status != 0 {
                     return status;

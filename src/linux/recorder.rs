@@ -188,7 +188,8 @@ pub fn read(path: &Path) -> Result<(Vec<Recorded>, Vec<(u32, Vec<Recorded>)>), S
         }
     }
     let size = file.metadata().map_or(0, |about| about.len());
-    let slots = (size / ENTRY as u64).saturating_sub(1 + RING).div_ceil(LINES as u64).min(u64::from(SLOTS_MAX));
+    let slots =
+        (size / ENTRY as u64).saturating_sub(1 + RING).div_ceil(LINES as u64).min(u64::from(SLOTS_MAX));
     let lines = (0..slots).filter_map(|slot| {
         let mut lines: Vec<Recorded> = entries(&file, RING + slot * LINES as u64, LINES as u64)
             .into_iter()

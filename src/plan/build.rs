@@ -142,7 +142,9 @@ fn too_many(plan: &Plan) -> Option<Diagnostic> {
         "{count} units are planned, and a runner hands over {UNITS_HANDED_OVER}: the last {over} would be started a \
          second time by another runner if this one is killed or replaced"
     );
-    let help = format!("split the node into parts of at most {UNITS_HANDED_OVER} units, each with its own `dirs.run`");
+    let help = format!(
+        "split the node into parts of at most {UNITS_HANDED_OVER} units, each with its own `dirs.run`"
+    );
     Some(Diagnostic::warning(Code::TooManyUnits, message).with_help(help))
 }
 

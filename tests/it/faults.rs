@@ -36,7 +36,10 @@ const FIRST: Mode = Mode { first: true, nobody: false };
 fn the_unit_of_the_failing_event_is_given_up_and_the_others_notice_nothing() {
     for mode in [PLAIN, FIRST] {
         let env = TestEnv::new();
-        node(&env, &[("web", "[restart]\ndelays = [\"10ms\"]\n"), ("db", ""), ("api", "needs = [\"web\"]\n")]);
+        node(
+            &env,
+            &[("web", "[restart]\ndelays = [\"10ms\"]\n"), ("db", ""), ("api", "needs = [\"web\"]\n")],
+        );
         let mut runner = faulty(&env, "exited:web", mode);
         runner.wait_state("web ready", 1).wait_state("db ready", 1).wait_state("api ready", 1);
         let (own, db) = (runner.pid(), field(&env, "db", "pid"));
@@ -132,9 +135,8 @@ fn one_command_in_the_foreground_outlives_a_fault_of_its_runner() {
     env.plant("deadline");
     // There is nothing to go on from: it is waited for, and the status says that something was wrong.
     let mut runner = env.run_with(&["run", "--", "sh", "-c", "echo $$ > pid; exec sleep 300"]);
-    let pid = until("the command", || {
-        std::fs::read_to_string(env.path("pid")).ok()?.trim().parse::<i32>().ok()
-    });
+    let pid =
+        until("the command", || std::fs::read_to_string(env.path("pid")).ok()?.trim().parse::<i32>().ok());
     assert!(lives(pid));
     kill(Pid::from_raw(runner.pid()), Signal::SIGTERM).unwrap();
     runner.ended();

@@ -40,6 +40,7 @@ const VERBS: &[&str] = &[
     "profile set",
     "profile edit",
     "diff",
+    "report",
     "exit-codes",
     "completions",
     "man",

@@ -10,7 +10,10 @@ const PLANTED: &str = "pl4nted-s3cret-value";
 #[test]
 fn what_happened_is_told_after_a_kill() {
     let env = TestEnv::new();
-    env.write("units/web.toml", "command = [\"sh\", \"-c\", \"echo one; echo two; exec sleep 300\"]\n[ready]\nlog = \"two\"\n");
+    env.write(
+        "units/web.toml",
+        "command = [\"sh\", \"-c\", \"echo one; echo two; exec sleep 300\"]\n[ready]\nlog = \"two\"\n",
+    );
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     env.node(&["kill", "web", "--signal", "USR1"]).code(0);
@@ -20,14 +23,29 @@ fn what_happened_is_told_after_a_kill() {
     runner.kill_9();
     let dead = env.node(&["report"]);
     dead.code(0);
-    assert!(alive.stdout.starts_with("tenon ") && dead.stdout.starts_with("no runner answers: "), "{dead:#?}");
-    for told in
-        ["runner", "begins, pid ", "config", "plan ", "state", "web: ready (", "sent", "web: SIGUSR1 to its main process",
-         "request", "last lines of web:\n", "  one\n", "  two\n", "web: backoff: killed by SIGUSR1, sent with `tenon kill`"]
-    {
+    assert!(
+        alive.stdout.starts_with("tenon ") && dead.stdout.starts_with("no runner answers: "),
+        "{dead:#?}"
+    );
+    for told in [
+        "runner",
+        "begins, pid ",
+        "config",
+        "plan ",
+        "state",
+        "web: ready (",
+        "sent",
+        "web: SIGUSR1 to its main process",
+        "request",
+        "last lines of web:\n",
+        "  one\n",
+        "  two\n",
+        "web: backoff: killed by SIGUSR1, sent with `tenon kill`",
+    ] {
         assert!(dead.stdout.contains(told), "{told}\n{}", dead.stdout);
     }
-    let json: serde_json::Value = serde_json::from_str(&env.node(&["--output", "json", "report"]).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&env.node(&["--output", "json", "report"]).stdout).unwrap();
     assert!(json["status"].is_null());
     assert_eq!(json["recorder"]["lines"][0]["unit"], "web");
     // The next one goes on in it.
@@ -50,7 +68,10 @@ fn a_secret_is_in_no_part_of_the_archive() {
     );
     env.write("units/web.toml", &text);
     // Never planned, so known by its name alone.
-    env.write("units/off.toml", "enabled = false\ncommand = \"true\"\nenv = { HF_TOKEN = \"0ther-s3cret-value\" }\n");
+    env.write(
+        "units/off.toml",
+        "enabled = false\ncommand = \"true\"\nenv = { HF_TOKEN = \"0ther-s3cret-value\" }\n",
+    );
     env.write("tenon.toml", "run = [\"web\"]\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
@@ -64,7 +85,15 @@ fn a_secret_is_in_no_part_of_the_archive() {
     assert!(!env.node(&["report"]).stdout.contains(PLANTED));
     let listed = Command::new("tar").arg("-tf").arg(&tar).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
-    for part in ["versions.txt", "recorder.txt", "status.json", "plan.json", "events.jsonl", "facts.json", "units/web.toml"] {
+    for part in [
+        "versions.txt",
+        "recorder.txt",
+        "status.json",
+        "plan.json",
+        "events.jsonl",
+        "facts.json",
+        "units/web.toml",
+    ] {
         assert!(listed.contains(part), "{part}\n{listed}");
     }
     // The places of secrets are still seen.

@@ -40,7 +40,9 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), CliError> {
     match &args.tar {
         Some(path) => {
             write(path, &tar::archive(&report.files(), here::now() / 1000))?;
-            context.output.data(&format!("{}: secrets are masked; look through it before it is sent", path.display()))
+            context
+                .output
+                .data(&format!("{}: secrets are masked; look through it before it is sent", path.display()))
         }
         None if context.output.is_json() => context.output.json(&report.json()),
         None => context.output.data(&report.text()),
@@ -59,9 +61,8 @@ fn gather(context: &Context) -> Result<Report, CliError> {
     });
     let status = status.map_err(|error| error.message);
     let recorder = read_recorder(&Path::new(&planned.resolved.dirs.run).join("recorder"));
-    let recorder = recorder.map(|(happened, lines)| {
-        (happened, lines.into_iter().flat_map(|(_, lines)| lines).collect())
-    });
+    let recorder = recorder
+        .map(|(happened, lines)| (happened, lines.into_iter().flat_map(|(_, lines)| lines).collect()));
     Ok(Report { planned, problems, mask, status, recorder })
 }
 
@@ -122,7 +123,8 @@ impl Report {
 
     fn files(&self) -> Vec<(String, Vec<u8>)> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-        let mut add = |name: &str, text: String| files.push((format!("tenon-report/{name}"), text.into_bytes()));
+        let mut add =
+            |name: &str, text: String| files.push((format!("tenon-report/{name}"), text.into_bytes()));
         let pretty = |mut value: Value| {
             self.mask.json(&mut value);
             serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
@@ -183,7 +185,6 @@ fn clean(text: &str) -> String {
 /// For its owner alone.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let open = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    open.and_then(|mut file| file.write_all(bytes)).map_err(|error| {
-        CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display()))
-    })
+    open.and_then(|mut file| file.write_all(bytes))
+        .map_err(|error| CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display())))
 }

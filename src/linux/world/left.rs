@@ -36,8 +36,7 @@ pub(super) fn keep(plan: &mut Plan, before: &Before) -> Vec<PlanChange> {
 }
 
 fn holds_on(left: &Left) -> bool {
-    left.holds_data
-        && left.memory.process.is_some_and(|(_, pid)| still_there(pid, left.start_time).is_some())
+    left.holds_data && left.memory.process.is_some_and(|(_, pid)| still_there(pid, left.start_time).is_some())
 }
 
 /// As it was when nothing else is known of it.

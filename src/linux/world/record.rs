@@ -51,8 +51,7 @@ impl World {
         let pid = after.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
         let detail = after.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
         let wish = if after.desired_up { "" } else { ", wanted down" };
-        let words =
-            format!("{}: {}{detail}: {}{pid}{wish}", after.unit, after.state.word(), after.cause);
+        let words = format!("{}: {}{detail}: {}{pid}{wish}", after.unit, after.state.word(), after.cause);
         let words = self.masked(unit, &words);
         self.record(Kind::State, &words);
     }
