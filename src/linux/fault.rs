@@ -76,16 +76,22 @@ pub struct Guard {
     at_work: Rc<AtWork>,
     slots: Option<PathBuf>,
     stop_budget: Duration,
-    own: u32,
     nofile: Option<(u64, u64)>,
 }
 
 impl Guard {
     /// Made before the loop. `slots`: where that writes down what is to be known of it.
     pub fn new(slots: Option<PathBuf>, stop_budget: Duration) -> Self {
-        std::panic::set_hook(Box::new(|panic| LAST.set(Some(panic.to_string()))));
+        let own = std::process::id();
+        std::panic::set_hook(Box::new(move |panic| {
+            // A child on its way to exec: nothing of the runner's may be dropped there, its lock least of all.
+            if std::process::id() != own {
+                sys::exit_now(EXIT_INTERNAL);
+            }
+            LAST.set(Some(panic.to_string()));
+        }));
         let nofile = getrlimit(Resource::RLIMIT_NOFILE).ok();
-        Self { at_work: Rc::default(), slots, stop_budget, own: std::process::id(), nofile }
+        Self { at_work: Rc::default(), slots, stop_budget, nofile }
     }
 
     /// To be kept up to date.
@@ -97,7 +103,6 @@ impl Guard {
     pub fn run(&self, run: impl FnOnce() -> i32) -> i32 {
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(status) => status,
-            Err(_) if std::process::id() != self.own => sys::exit_now(EXIT_INTERNAL),
             Err(_) => self.recover(),
         }
     }
@@ -227,6 +232,7 @@ fn children() -> Vec<i32> {
 pub fn planted(event: &Event, unit: &str) {
     let Ok(planted) = std::env::var("TENON_FAULT") else { return };
     let kind = match event {
+        Event::Spawned { .. } => "spawned",
         Event::Exited { .. } => "exited",
         Event::Notify { .. } => "notify",
         Event::ProbeResult { .. } => "probe",

@@ -161,6 +161,7 @@ impl Loop {
     }
 
     fn hear(&mut self, token: Token) {
+        self.world.works_on(token.unit());
         match token {
             Token::Signals => self.signals(),
             Token::Timer => self.world.poller.timer_fired(),
@@ -177,6 +178,7 @@ impl Loop {
             Token::Watch => self.world.files_changed(),
             Token::Adopted(unit) => self.world.adopted_ended(unit),
         }
+        self.world.works_on(None);
     }
 
     /// Events become actions, actions become facts, facts become news.

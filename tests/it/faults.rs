@@ -132,13 +132,14 @@ fn the_first_process_of_a_namespace_becomes_another_binary() {
 #[test]
 fn one_command_in_the_foreground_outlives_a_fault_of_its_runner() {
     let env = TestEnv::new();
-    env.plant("deadline");
+    env.plant("spawned");
     // There is nothing to go on from: it is waited for, and the status says that something was wrong.
     let mut runner = env.run_with(&["run", "--", "sh", "-c", "echo $$ > pid; exec sleep 300"]);
+    runner.wait_said("nothing is written down to go on from");
     let pid =
         until("the command", || std::fs::read_to_string(env.path("pid")).ok()?.trim().parse::<i32>().ok());
     assert!(lives(pid));
     kill(Pid::from_raw(runner.pid()), Signal::SIGTERM).unwrap();
-    runner.ended();
-    until("its end", || (!lives(pid)).then_some(()));
+    assert_eq!(runner.ended(), 70);
+    assert!(!lives(pid));
 }
