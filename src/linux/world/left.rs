@@ -14,9 +14,9 @@ use crate::plan::reload::Class;
 use crate::plan::{About, Plan};
 
 /// Adds them to the plan; what is pending of it.
-pub(super) fn keep(plan: &mut Plan, before: &Before) -> Vec<PlanChange> {
+pub(super) fn keep(plan: &mut Plan, before: Option<&Before>) -> Vec<PlanChange> {
     let mut pending = Vec::new();
-    for left in before.units.iter().filter(|left| holds_on(left)) {
+    for left in before.into_iter().flat_map(|before| &before.units).filter(|left| holds_on(left)) {
         if plan.policy.find(&left.name).is_some() {
             continue;
         }

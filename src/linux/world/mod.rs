@@ -31,7 +31,7 @@ use super::log::{Console, Signatures, UnitLog};
 use super::oom::OomWatch;
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
-use super::recorder::{Kind, Recorder};
+use super::recorder::Kind;
 use super::run::RunOptions;
 use super::rundir::RunDir;
 use super::serve::News;
@@ -96,8 +96,7 @@ pub struct World {
     /// What outlives this runner.
     slots: Option<Rc<Slots>>,
     pub(super) at_work: Rc<AtWork>,
-    recorder: Option<Recorder>,
-    probes_found: record::Found,
+    flight: record::Flight,
     /// The binary that is to take this one's place.
     successor: Option<PathBuf>,
     /// The one that is being asked whether it could.
@@ -154,8 +153,7 @@ impl World {
     pub fn new(mut plan: Plan, options: RunOptions, hands: Hands) -> Self {
         let Hands { poller, console, run_dir, messages, at_work } = hands;
         let (slots, before) = open_slots(run_dir.as_ref(), options.foreground);
-        let kept = before.as_ref().filter(|_| options.keep_units);
-        let pending = kept.map(|before| left::keep(&mut plan, before)).unwrap_or_default();
+        let pending = left::keep(&mut plan, before.as_ref().filter(|_| options.keep_units));
         let mark = before.as_ref().map_or_else(
             || format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros()),
             |before| before.mark.clone(),
@@ -174,8 +172,7 @@ impl World {
             next: reload::Next::new(),
             slots,
             at_work,
-            recorder: None,
-            probes_found: record::Found::new(),
+            flight: record::Flight::default(),
             successor: None,
             asked_binary: None,
             evicted: Vec::new(),
@@ -217,14 +214,19 @@ impl World {
             said: BTreeMap::new(),
             unsaid: Unsaid::default(),
         };
-        world.open_recorder();
-        if let Some(before) = before {
-            world.adopt(&before);
-        }
-        if let Some(slots) = &world.slots {
-            slots.begin(&world.mark, world.clock.start());
-        }
+        world.begin(before.as_ref());
         world
+    }
+
+    /// Goes on from what is left, and from now on leaves something itself.
+    fn begin(&mut self, before: Option<&Before>) {
+        self.open_recorder();
+        if let Some(before) = before {
+            self.adopt(before);
+        }
+        if let Some(slots) = &self.slots {
+            slots.begin(&self.mark, self.clock.start());
+        }
     }
 
     /// Where the control socket lies: as asked, else in the run directory.

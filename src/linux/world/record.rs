@@ -1,5 +1,7 @@
 //! What the flight recorder is told. Secrets are masked here: nothing that a unit says or is told gets past unseen.
 
+use std::collections::BTreeMap;
+
 use super::World;
 use crate::control::JobRequest;
 use crate::linux::log::Line;
@@ -13,14 +15,19 @@ use crate::supervisor::{ProbeKind, Verdict};
 /// What stands between a unit's name and its line.
 const NAME_END: char = '\u{1f}';
 
-/// What was recorded of a probe last, so that it is told once.
-pub(super) type Found = std::collections::BTreeMap<(UnitId, bool), String>;
+/// The recorder, if there is one, and what it was told last.
+#[derive(Default)]
+pub(super) struct Flight {
+    recorder: Option<Recorder>,
+    /// Of each unit's probes (true: of readiness): only news are recorded.
+    found: BTreeMap<(UnitId, bool), String>,
+}
 
 impl World {
     /// The recorder of the run directory.
     pub(super) fn open_recorder(&mut self) {
         let path = self.run_dir.as_ref().filter(|_| !self.options.foreground).map(|dir| dir.recorder());
-        self.recorder = path.as_deref().and_then(Recorder::open);
+        self.flight.recorder = path.as_deref().and_then(Recorder::open);
         let version = env!("CARGO_PKG_VERSION");
         self.record(Kind::Runner, &format!("tenon {version} begins, pid {}", std::process::id()));
         self.record_config();
@@ -29,7 +36,7 @@ impl World {
     /// Something has happened.
     pub fn record(&mut self, kind: Kind, words: &str) {
         let words = masked(words, self.plan.secrets.iter().map(String::as_str));
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.flight.recorder {
             recorder.add(kind, &words);
         }
     }
@@ -45,7 +52,7 @@ impl World {
     }
 
     pub(super) fn record_state(&mut self, unit: UnitId, after: &UnitSnapshot) {
-        if self.recorder.is_none() {
+        if self.flight.recorder.is_none() {
             return;
         }
         let pid = after.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
@@ -67,9 +74,9 @@ impl World {
             Verdict::Fail(found) => format!("{}: {which} fails: {found}", self.name(unit)),
             Verdict::Degraded(found) => format!("{}: {which} is degraded: {found}", self.name(unit)),
         };
-        if self.probes_found.get(&(unit, ready)) != Some(&words) {
+        if self.flight.found.get(&(unit, ready)) != Some(&words) {
             self.record(Kind::Probe, &words);
-            self.probes_found.insert((unit, ready), words);
+            self.flight.found.insert((unit, ready), words);
         }
     }
 
@@ -91,12 +98,12 @@ impl World {
     /// The last of some new lines.
     pub(super) fn record_lines(&mut self, id: UnitId, lines: &[Line]) {
         let Some(place) = self.units.get(id.0 as usize).map(|unit| unit.place) else { return };
-        if self.recorder.is_none() {
+        if self.flight.recorder.is_none() {
             return;
         }
         for line in lines.iter().skip(lines.len().saturating_sub(LINES)) {
             let text = format!("{}{NAME_END}{}", self.name(id), self.masked(id, &line.text));
-            if let Some(recorder) = &mut self.recorder {
+            if let Some(recorder) = &mut self.flight.recorder {
                 recorder.line(place, line.at, &text);
             }
         }
