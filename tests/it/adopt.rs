@@ -246,6 +246,9 @@ fn twenty_kills_while_twenty_units_crash() {
     for unit in ["u3", "u4"] {
         runner.ask(&["stop", unit]).code(0);
     }
+    // One that, like the last one, has never started the units that are wanted down.
+    runner.kill_9();
+    let mut runner = env.run();
     let first = descriptors_at_rest(&env, &runner);
     let kills = if std::env::var_os("TENON_TEST_ALL").is_some() { 200 } else { 20 };
     let mut wait = 7_u64;
