@@ -131,7 +131,7 @@ pub enum Verb {
     /// Look at the profiles, compare and change them.
     #[command(subcommand)]
     Profile(ProfileVerb),
-    /// Show what has happened lately, even of a runner that was killed; or write all of it for a bug report.
+    /// Show what has happened lately, even of a runner that was killed.
     ///
     /// Secrets are masked: those that are declared, and the values of variables with a secret's name.
     Report(ReportArgs),

@@ -172,9 +172,8 @@ impl Guard {
             if span.is_none() && children().is_empty() {
                 return EXIT_INTERNAL;
             }
-            match sys::wait_signal(LOOK) {
-                Some(libc::SIGTERM | libc::SIGINT | libc::SIGQUIT) => return self.end_all(),
-                Some(_) | None => {}
+            if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGQUIT) = sys::wait_signal(LOOK) {
+                return self.end_all();
             }
         }
         0
@@ -228,7 +227,6 @@ fn children() -> Vec<i32> {
 /// A panic where a test wants one: `TENON_FAULT=exited:web` at the report of an end of `web`, `request` at any request,
 /// `deadline`. In builds for tests only.
 #[cfg(debug_assertions)]
-#[expect(clippy::panic, reason = "that is what it is for")]
 pub fn planted(event: &Event, unit: &str) {
     let Ok(planted) = std::env::var("TENON_FAULT") else { return };
     let kind = match event {
@@ -240,7 +238,5 @@ pub fn planted(event: &Event, unit: &str) {
         Event::DeadlineReached => "deadline",
         _ => return,
     };
-    if planted == kind || planted == format!("{kind}:{unit}") {
-        panic!("planted at {planted}");
-    }
+    assert!(planted != kind && planted != format!("{kind}:{unit}"), "planted at {planted}");
 }

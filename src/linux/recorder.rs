@@ -118,18 +118,17 @@ impl Recorder {
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)
             .ok()?;
-        let sequence = match header(&file) {
-            true => entries(&file, 0, RING).iter().map(|(entry, _)| entry.sequence).max().unwrap_or(0),
-            false => {
-                file.set_len(0).ok()?;
-                let mut head = [0; ENTRY];
-                put(&mut head, 0, &MAGIC);
-                put(&mut head, 8, &VERSION.to_le_bytes());
-                put(&mut head, 16, &RING.to_le_bytes());
-                put(&mut head, 24, &(LINES as u64).to_le_bytes());
-                file.write_all_at(&head, 0).ok()?;
-                0
-            }
+        let sequence = if header(&file) {
+            entries(&file, 0, RING).iter().map(|(entry, _)| entry.sequence).max().unwrap_or(0)
+        } else {
+            file.set_len(0).ok()?;
+            let mut head = [0; ENTRY];
+            put(&mut head, 0, &MAGIC);
+            put(&mut head, 8, &VERSION.to_le_bytes());
+            put(&mut head, 16, &RING.to_le_bytes());
+            put(&mut head, 24, &(LINES as u64).to_le_bytes());
+            file.write_all_at(&head, 0).ok()?;
+            0
         };
         Some(Self { file, sequence, line: 0, lines: Vec::new() })
     }
@@ -164,11 +163,14 @@ impl Recorder {
     }
 }
 
+/// The last lines of the unit of a slot.
+pub type Lines = (u32, Vec<Recorded>);
+
 /// Everything that can be read back: what happened, the oldest first; and the last lines of each slot.
 ///
 /// # Errors
 /// In words, if the file cannot be read or is none.
-pub fn read(path: &Path) -> Result<(Vec<Recorded>, Vec<(u32, Vec<Recorded>)>), String> {
+pub fn read(path: &Path) -> Result<(Vec<Recorded>, Vec<Lines>), String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     if !header(&file) {
         return Err("it is no recorder of this version".to_owned());

@@ -547,16 +547,16 @@ mod tests {
         // The process (phase of the main one: all bits set; pid 42), born for start 12, at tick 777; start 12 of 7,
         // 3 restarts; backoff (7), wanted, settled; ready at 1.5 s, until 9 s; killed by 9 for memory.
         let slot = [
-            (0xffff_ffff << 32) | 42,
+            (0xffff_ffff << 32) + 42,
             12,
             777,
             12,
             7,
             3,
-            7 | 0x100 | 0x1_0000,
+            7 + 0x100 + 0x1_0000,
             1_500_000_000,
             9_000_000_000,
-            (2 << 32) | (1 << 41) | 9,
+            (2 << 32) + (1 << 41) + 9,
             8,
         ];
         for (at, word) in slot.iter().enumerate() {

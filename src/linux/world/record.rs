@@ -6,6 +6,7 @@ use super::World;
 use crate::control::JobRequest;
 use crate::linux::log::Line;
 use crate::linux::recorder::{Kind, LINES, Recorder};
+use crate::linux::rundir::RunDir;
 use crate::linux::signals;
 use crate::plan::masked;
 use crate::plan::policy::{Scope, UnitId};
@@ -26,7 +27,7 @@ pub(super) struct Flight {
 impl World {
     /// The recorder of the run directory.
     pub(super) fn open_recorder(&mut self) {
-        let path = self.run_dir.as_ref().filter(|_| !self.options.foreground).map(|dir| dir.recorder());
+        let path = self.run_dir.as_ref().filter(|_| !self.options.foreground).map(RunDir::recorder);
         self.flight.recorder = path.as_deref().and_then(Recorder::open);
         let version = env!("CARGO_PKG_VERSION");
         self.record(Kind::Runner, &format!("tenon {version} begins, pid {}", std::process::id()));
