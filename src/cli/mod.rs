@@ -18,6 +18,7 @@ mod commands;
 mod error;
 mod here;
 mod logfile;
+mod look;
 mod mask;
 mod output;
 mod pipeline;
@@ -25,6 +26,7 @@ mod profiles;
 mod status_view;
 mod tar;
 mod toml_patch;
+mod trust;
 mod words;
 mod write;
 

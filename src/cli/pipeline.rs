@@ -11,8 +11,9 @@ use super::args::Global;
 use super::error::{CliError, Kind};
 use super::here;
 use super::output::Output;
-use super::profiles;
-use crate::config::tree::Node;
+use super::trust;
+use crate::config;
+use crate::config::tree::{Layer, Node};
 use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json, without_follow_ups};
 use crate::facts::Facts;
 use crate::facts::read::Here;
@@ -127,7 +128,7 @@ impl Context {
     pub fn resolve_loaded(&self, loaded: Loaded, sees: Sees) -> Result<Resolved, CliError> {
         let Loaded { mut sources, files, units, mut diagnostics } = loaded;
         let prepared = resolve::prepare(&files, &sources);
-        let facts = self.facts(&prepared, sees)?;
+        let facts = self.facts(&prepared, sees, &mut sources, &mut diagnostics)?;
         let environment = (sees != Sees::Files).then(text_environment);
         let dirs = if sees == Sees::Files { Dirs::default() } else { dirs(prepared.node()) };
         let options = Options {
@@ -157,7 +158,7 @@ impl Context {
         let resolved = self.resolve(units, sees)?;
         let (planned, diagnostics) = build(resolved, sees);
         self.report(&diagnostics, &planned.resolved.sources)?;
-        profiles::trusted(&planned.resolved)?;
+        trust::refuse(&planned)?;
         Ok(planned)
     }
 
@@ -192,9 +193,15 @@ impl Context {
         given.map_or_else(|| Path::new(&dirs(prepared.node()).run).join("control.sock"), PathBuf::from)
     }
 
-    fn facts(&self, prepared: &Prepared, sees: Sees) -> Result<Option<Facts>, CliError> {
+    fn facts(
+        &self,
+        prepared: &Prepared,
+        sees: Sees,
+        sources: &mut SourceMap,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Result<Option<Facts>, CliError> {
         if let Some(path) = &self.global.facts {
-            return saved_facts(path).map(Some);
+            return saved_facts(path, prepared, sources, diagnostics).map(Some);
         }
         if sees == Sees::Files {
             return Ok(None);
@@ -329,9 +336,21 @@ fn text_environment() -> IndexMap<String, String> {
         .collect()
 }
 
-fn saved_facts(path: &PathBuf) -> Result<Facts, CliError> {
+/// Facts of a file, and what is wrong with them at the lines where they are written. JSON is a program's: it has no lines.
+fn saved_facts(
+    path: &Path,
+    prepared: &Prepared,
+    sources: &mut SourceMap,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Facts, CliError> {
     let failed =
         |why: String| CliError::new(Kind::Usage, format!("cannot use facts of `{}`: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    Facts::from_text(&text).map_err(failed)
+    let facts = Facts::from_text(&text).map_err(failed)?;
+    if !text.trim_start().starts_with('{') {
+        let file = sources.add(path.display().to_string(), text.clone());
+        let (tree, _) = config::parse(&text, file, Layer::File);
+        diagnostics.extend(prepared.check_facts(&tree, sources));
+    }
+    Ok(facts)
 }

@@ -1,17 +1,8 @@
-//! Which files a profile consists of, who extends whom, and who may write them. Looks at texts and permission bits,
-//! nothing else.
+//! Which files a profile consists of, and who extends whom. Looks at texts, nothing else.
 
 use super::error::{CliError, Kind};
-use super::pipeline::Resolved;
 use crate::diagnostic::SourceMap;
 use crate::load::FileSet;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
-/// Permission bit: everybody may write.
-const OTHERS_WRITE: u32 = 0o002;
-/// Permission bit of folders: only a file's owner may replace it.
-const STICKY: u32 = 0o1000;
 
 /// What a profile's own file says of itself, as far as it can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,44 +86,4 @@ pub fn reached(files: &FileSet, sources: &SourceMap, name: &str) -> Vec<String> 
         .filter(|candidate| lineage(files, sources, candidate).iter().any(|known| known == name))
         .map(str::to_owned)
         .collect()
-}
-
-/// Root runs what profiles say: nobody else may write the files of the one in force.
-///
-/// # Errors
-/// [`Kind::Config`] naming the file and the cure.
-pub fn trusted(resolved: &Resolved) -> Result<(), CliError> {
-    match &resolved.graph.profile {
-        Some(profile) => trusted_files(&resolved.files, &resolved.sources, &profile.name),
-        None => Ok(()),
-    }
-}
-
-/// The same for one profile and what it extends.
-///
-/// # Errors
-/// As [`trusted`].
-pub fn trusted_files(files: &FileSet, sources: &SourceMap, name: &str) -> Result<(), CliError> {
-    if !nix::unistd::geteuid().is_root() {
-        return Ok(());
-    }
-    for name in lineage(files, sources, name) {
-        let Some(named) = files.profiles.get(&name) else { continue };
-        for file in named.file.iter().chain(&named.drop_ins) {
-            let folder = file.path.parent().unwrap_or(Path::new("."));
-            let mode = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
-            let open = if mode(&file.path) & OTHERS_WRITE != 0 {
-                &file.path
-            } else if mode(folder) & OTHERS_WRITE != 0 && mode(folder) & STICKY == 0 {
-                folder
-            } else {
-                continue;
-            };
-            let open = open.display();
-            let message =
-                format!("everybody may write `{open}`, and what profile `{name}` says is done as root");
-            return Err(CliError::new(Kind::Config, message).hint(format!("`chmod o-w {open}`")));
-        }
-    }
-    Ok(())
 }

@@ -248,7 +248,7 @@ struct Want<'a> {
 }
 
 /// `a table`, `an integer`.
-pub(super) fn a(word: &str) -> String {
+pub fn a(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {word}")
 }

@@ -177,6 +177,21 @@ pub fn without_follow_ups(earlier: &[Diagnostic], later: Vec<Diagnostic>) -> Vec
     later.into_iter().filter(|diagnostic| !diagnostic.is_error() || !follows(diagnostic)).collect()
 }
 
+/// For people: many notes of one kind about the environment are one line, and what is wrong stands last, where the eye
+/// is. Programs get every one with its place.
+pub fn summed_up(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let is_read = |one: &Diagnostic| one.code == Code::EnvironmentRead && one.level == Level::Note;
+    let (reads, mut others): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(is_read);
+    others.sort_by_key(|one| one.level);
+    if reads.len() < 2 {
+        return reads.into_iter().chain(others).collect();
+    }
+    let names: Vec<&str> = reads.iter().filter_map(|one| one.message.split('`').nth(1)).collect();
+    let message = format!("{} variables come from the runner's environment, no file sets them", names.len());
+    let sum = Diagnostic::note(Code::EnvironmentRead, message).with_note(names.join(", "));
+    std::iter::once(sum).chain(others).collect()
+}
+
 /// By file and place, those without a place first; what is said twice is said once.
 pub fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let place = |diagnostic: &Diagnostic| {

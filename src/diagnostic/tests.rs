@@ -144,3 +144,24 @@ fn in_order_is_by_file_and_place() {
     let messages: Vec<_> = all.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
     assert_eq!(messages, ["none", "kind", "roles", "run"]);
 }
+
+/// What is wrong stands last, the worst at the very end; variables of the environment are one line.
+#[test]
+fn errors_stand_out_below_one_note_about_the_environment() {
+    let read = |name: &str| {
+        Diagnostic::note(
+            Code::EnvironmentRead,
+            format!("no file sets `{name}`: it comes from the runner's environment"),
+        )
+    };
+    let said = summed_up(vec![
+        Diagnostic::error(Code::UnknownUnit, "e"),
+        read("A"),
+        Diagnostic::warning(Code::EmptySelector, "w"),
+        read("B"),
+    ]);
+    let shown: Vec<&str> = said.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(shown, ["2 variables come from the runner's environment, no file sets them", "w", "e"]);
+    assert_eq!(said[0].notes, ["A, B"]);
+    assert_eq!(summed_up(vec![read("A")]), [read("A")]);
+}

@@ -15,7 +15,8 @@ pub(super) fn ask(machine: &dyn Machine, declaration: &Declaration) -> Fact {
         match texts(machine, source) {
             Ok(Some((words, texts))) => {
                 if let Some(value) = read(&texts, declaration.kind, source) {
-                    return Fact { value, source: words, not_asked: false };
+                    let by_program = matches!(source.what, Looked::Exec(_));
+                    return Fact { value, source: words, not_asked: false, by_program };
                 }
             }
             Ok(None) => {}
@@ -26,9 +27,15 @@ pub(super) fn ask(machine: &dyn Machine, declaration: &Declaration) -> Fact {
     }
     match not_asked {
         Some(program) => {
-            Fact { value: Value::Nothing, source: format!("not asked (`{program}`)"), not_asked: true }
+            let source = format!("not asked (`{program}`)");
+            Fact { value: Value::Nothing, source, not_asked: true, by_program: false }
         }
-        None => Fact { value: Value::Nothing, source: "no source answered".to_owned(), not_asked: false },
+        None => Fact {
+            value: Value::Nothing,
+            source: "no source answered".to_owned(),
+            not_asked: false,
+            by_program: false,
+        },
     }
 }
 

@@ -32,6 +32,63 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("reserved_ports", "ports the kernel leaves out of that range (`net.ipv4.ip_local_reserved_ports`)"),
 ];
 
+/// What a built-in fact looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Text.
+    Text,
+    /// A whole number.
+    Number,
+    /// A whole number, or the word `infinity`.
+    NumberOrInfinity,
+    /// A truth value.
+    Truth,
+    /// A list.
+    List,
+    /// A table with members of any name.
+    Any,
+    /// A table with these members.
+    Table(&'static [(&'static str, Shape)]),
+}
+
+impl Shape {
+    /// As messages say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Shape::Text => "text",
+            Shape::Number => "a whole number",
+            Shape::NumberOrInfinity => "a whole number or \"infinity\"",
+            Shape::Truth => "true or false",
+            Shape::List => "a list",
+            Shape::Any | Shape::Table(_) => "a table",
+        }
+    }
+}
+
+/// What the built-in fact of this name looks like; `None` = there is none.
+pub fn shape(name: &str) -> Option<Shape> {
+    use Shape::{Any, List, Number, NumberOrInfinity, Table, Text, Truth};
+    Some(match name {
+        "hostname" | "kernel" | "ephemeral" | "reserved_ports" => Text,
+        "cpus" => Number,
+        "memory" => Table(&[("total", Number), ("available", Number)]),
+        "hugepages" => Table(&[("total", Number), ("free", Number), ("size", Number), ("nodes", Any)]),
+        "memlock" => Table(&[
+            ("soft", NumberOrInfinity),
+            ("hard", NumberOrInfinity),
+            ("ipc_lock", Truth),
+            ("may_raise", Truth),
+        ]),
+        "nofile" => Table(&[("soft", NumberOrInfinity), ("hard", NumberOrInfinity), ("may_raise", Truth)]),
+        "shm" => Table(&[("total", Number), ("free", Number)]),
+        "numa" => Table(&[("nodes", List)]),
+        "net" => Table(&[("interface", Text), ("address", Text)]),
+        "cgroup" => Table(&[("memory_max", Number), ("memory_free", Number)]),
+        "listening" => List,
+        _ => return None,
+    })
+}
+
 /// The most control groups that are walked up.
 const MAX_CGROUP_DEPTH: usize = 64;
 
@@ -65,6 +122,7 @@ pub(super) fn builtin(machine: &dyn Machine) -> IndexMap<String, Fact> {
                 value: value.unwrap_or(Value::Nothing),
                 source: if known { source.to_owned() } else { format!("no answer from {source}") },
                 not_asked: false,
+                by_program: false,
             };
             (name.to_owned(), fact)
         })

@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use linux::BUILTIN;
+pub use linux::{BUILTIN, Shape, shape};
 pub use texts::Texts;
 
 /// One fact: its value, and where it is from.
@@ -31,6 +31,8 @@ pub struct Fact {
     pub source: String,
     /// A program would have to be run to know it, and the caller did not allow that.
     pub not_asked: bool,
+    /// A program has told it.
+    pub by_program: bool,
 }
 
 /// What a machine is: facts by name. Declared facts are kept for each declaring file, because two profiles may

@@ -26,7 +26,10 @@ impl Facts {
         let mut plain = IndexMap::new();
         for (name, value) in entries {
             let value = from_json(&value).ok_or_else(|| format!("`{name}` is nested too deeply"))?;
-            plain.insert(name, Fact { value, source: "saved".to_owned(), not_asked: false });
+            plain.insert(
+                name,
+                Fact { value, source: "saved".to_owned(), not_asked: false, by_program: false },
+            );
         }
         Ok(Self { plain, declared: IndexMap::new() })
     }

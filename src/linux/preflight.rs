@@ -7,8 +7,9 @@ use std::path::Path;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
+use super::place::{Near, near};
 use super::words;
-use crate::plan::exec::{Preflight, UnitExec};
+use crate::plan::exec::{MemoryPolicy, Numa, Place, Preflight, UnitExec};
 
 /// What a condition leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +39,15 @@ pub fn ask(condition: &Preflight, situation: &Situation<'_>) -> Asked {
     let refused = match condition {
         Preflight::Memory(need) => memory(*need, situation.claimed),
         Preflight::Memlock(need) => memlock(*need, situation.exec),
-        Preflight::Hugepages(need) => hugepages(Path::new("/proc/meminfo"), *need),
+        Preflight::Hugepages(need) => {
+            let nodes = bound(situation.exec);
+            hugepages(
+                Path::new("/proc/meminfo"),
+                Path::new("/sys/devices/system/node"),
+                *need,
+                nodes.as_deref(),
+            )
+        }
         Preflight::Shm(need) => space(Path::new("/dev/shm"), *need),
         Preflight::Disk(path, need) => space(path, *need),
         Preflight::Nofile(need) => nofile(*need, situation),
@@ -90,21 +99,51 @@ fn has(bit: u64) -> bool {
     effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0) & bit != 0
 }
 
-fn hugepages(meminfo: &Path, need: u64) -> Option<String> {
+/// The memory nodes that a unit's memory must come from, those near a device included.
+fn bound(exec: &UnitExec) -> Option<Vec<u32>> {
+    match exec.sched.numa.as_ref()? {
+        Numa { policy: MemoryPolicy::Bind, nodes: Place::Numbers(nodes) } => Some(nodes.clone()),
+        // That a device is nowhere is said when the memory policy is set.
+        Numa { policy: MemoryPolicy::Bind, nodes: Place::Device(device) } => near(device, Near::Nodes).ok(),
+        Numa { .. } => None,
+    }
+}
+
+/// Free huge pages of the machine, or of the memory nodes that the unit is bound to.
+fn hugepages(meminfo: &Path, nodes_of: &Path, need: u64, nodes: Option<&[u32]>) -> Option<String> {
     let text = fs::read_to_string(meminfo).ok()?;
     let number = |name: &str| -> Option<u64> {
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         rest.split_whitespace().next()?.parse().ok()
     };
     let each = number("Hugepagesize")?.saturating_mul(1024);
-    let have = number("HugePages_Free")?.saturating_mul(each);
-    (have < need).then(|| {
-        format!(
-            "needs {} in huge pages, {} are free: `sysctl vm.nr_hugepages={}`",
-            words::bytes(need),
-            words::bytes(have),
-            need.div_ceil(each.max(1))
-        )
+    let folder = format!("hugepages/hugepages-{}kB", number("Hugepagesize")?);
+    let of_node = |node: &u32| -> Option<u64> {
+        let path = nodes_of.join(format!("node{node}")).join(&folder).join("free_hugepages");
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let free = match nodes {
+        Some(nodes) => nodes.iter().map(of_node).sum::<Option<u64>>()?,
+        None => number("HugePages_Free")?,
+    };
+    let have = free.saturating_mul(each);
+    if have >= need {
+        return None;
+    }
+    let (needed, have, pages) = (words::bytes(need), words::bytes(have), need.div_ceil(each.max(1)));
+    Some(match nodes {
+        Some(nodes) => {
+            let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
+            let first = nodes_of.join(format!("node{}", nodes.first().unwrap_or(&0))).join(&folder);
+            format!(
+                "needs {needed} in huge pages of memory node {}, {have} are free there: write {pages} to `{}/nr_hugepages`",
+                names.join(", "),
+                first.display()
+            )
+        }
+        None => {
+            format!("needs {needed} in huge pages, {have} are free: `sysctl vm.nr_hugepages={pages}`")
+        }
     })
 }
 
@@ -218,11 +257,28 @@ mod tests {
         let meminfo = root.path().join("meminfo");
         fs::write(&meminfo, "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n")
             .unwrap();
-        assert_eq!(hugepages(&meminfo, 6 << 20), None);
+        let nodes = root.path().join("node");
+        let ask = |need, bound: Option<&[u32]>| hugepages(&meminfo, &nodes, need, bound);
+        assert_eq!(ask(6 << 20, None), None);
         assert_eq!(
-            hugepages(&meminfo, 8 << 20).as_deref(),
+            ask(8 << 20, None).as_deref(),
             Some("needs 8.0 MB in huge pages, 6.0 MB are free: `sysctl vm.nr_hugepages=4`")
         );
+        // Two pages on node 0, one on node 1: bound to node 1 there are 2 MB, whatever the machine has.
+        for (node, free) in [(0, "2\n"), (1, "1\n")] {
+            let folder = nodes.join(format!("node{node}/hugepages/hugepages-2048kB"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("free_hugepages"), free).unwrap();
+        }
+        assert_eq!(ask(2 << 20, Some(&[1])), None);
+        assert_eq!(ask(6 << 20, Some(&[0, 1])), None);
+        let said = ask(4 << 20, Some(&[1])).unwrap();
+        assert!(
+            said.starts_with("needs 4.0 MB in huge pages of memory node 1, 2.0 MB are free there"),
+            "{said}"
+        );
+        // What the kernel does not tell is no reason to refuse.
+        assert_eq!(ask(4 << 20, Some(&[7])), None);
     }
 
     #[test]

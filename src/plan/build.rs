@@ -9,8 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UNITS_HANDED_OVER, UnitId, UnitName,
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, governor, limits, ports, read, require,
-    settings, signatures, stop, together,
+    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, governor, limits, managed, ports, read,
+    require, settings, signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -222,6 +222,7 @@ fn full(
         without_effect.extend(rules::apply(cx, table, true, unit, env));
     }
     let command = argv::command(cx, profile, unit, secrets);
+    managed::check(cx, tree);
     if unit.kind == UnitKind::Service && tree.get("command").is_none() {
         no_command(cx, unit);
     }

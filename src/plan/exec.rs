@@ -135,6 +135,15 @@ pub enum Preflight {
 }
 
 impl UnitExec {
+    /// The memory nodes by number that its memory must come from; none if it may come from others, too, or if only the
+    /// machine knows which they are (near a device).
+    pub fn bound_nodes(&self) -> Option<&[u32]> {
+        match self.sched.numa.as_ref()? {
+            Numa { policy: MemoryPolicy::Bind, nodes: Place::Numbers(nodes) } => Some(nodes),
+            Numa { .. } => None,
+        }
+    }
+
     /// The soft limit of this name that the unit sets itself: `Some(None)` = infinity.
     pub fn own_limit(&self, name: &str) -> Option<Option<u64>> {
         self.rlimits.iter().find(|limit| limit.name == name).map(|limit| limit.soft)

@@ -14,6 +14,7 @@ mod fingerprint;
 mod governor;
 mod inputs;
 mod limits;
+mod managed;
 pub mod policy;
 mod port_plan;
 mod ports;
@@ -174,8 +175,10 @@ pub struct PortClaim {
     pub on: Vec<String>,
     /// Where it is written.
     pub span: Option<Span>,
-    /// What to change to move it, in words: a parameter, or a variable and the rule that sets it.
+    /// What to change to move it, in words: the key that decides, at the place where it would be written.
     pub knob: Option<String>,
+    /// Claims with the same word may share their ports: each program takes a free one.
+    pub shares: Option<String>,
 }
 
 /// Ports that are somebody else's.
@@ -189,8 +192,15 @@ pub struct PortReserve {
     pub on: Vec<String>,
     /// Whose they are.
     pub owner: String,
+    /// Claims with this word are those ports' own.
+    pub shares: Option<String>,
     /// Where it is written.
     pub span: Span,
+}
+
+/// Whether two may have the same port: both take whichever is free.
+fn may_share(one: Option<&str>, other: Option<&str>) -> bool {
+    one.is_some() && one == other
 }
 
 /// The longest chain of an ordered shutdown.

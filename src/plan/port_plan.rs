@@ -5,7 +5,7 @@
 
 use super::policy::Kind;
 use super::ports::{free_from, overlap, words};
-use super::{Plan, PortClaim};
+use super::{Plan, PortClaim, may_share};
 use crate::diagnostic::Span;
 use crate::expr::Value;
 use crate::expr::port_range::PortRange;
@@ -27,6 +27,8 @@ pub struct PortRow {
     pub name: String,
     /// What it is.
     pub kind: PortKind,
+    /// Who may share them.
+    pub shares: Option<String>,
     /// Where it is written.
     pub span: Option<Span>,
     /// Whom it meets (claims of units only).
@@ -91,7 +93,8 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             let mut meets = Vec::new();
             let peers = claims.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
             for (other, peer) in peers.filter(|(_, peer)| peer.on.contains(on)) {
-                let same = other == unit && peer.name == claim.name;
+                let same = other == unit && peer.name == claim.name
+                    || may_share(claim.shares.as_deref(), peer.shares.as_deref());
                 if let (false, Some(port)) =
                     (same || in_conflict(plan, unit, other), overlap(&claim.ranges, &peer.ranges))
                 {
@@ -104,6 +107,9 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             }
             for row in rows.iter().filter(|row| row.on == *on) {
                 let Some(port) = overlap(&claim.ranges, &row.ranges) else { continue };
+                if may_share(claim.shares.as_deref(), row.shares.as_deref()) {
+                    continue;
+                }
                 let (with, fix) = match row.kind {
                     PortKind::Claim => continue,
                     PortKind::Reserve => {
@@ -129,6 +135,7 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
                 owner: (*unit).to_owned(),
                 name: claim.name.clone(),
                 kind: PortKind::Claim,
+                shares: claim.shares.clone(),
                 span: claim.span,
                 meets,
             });
@@ -183,6 +190,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
             owner: reserve.owner.clone(),
             name: reserve.name.clone(),
             kind: PortKind::Reserve,
+            shares: reserve.shares.clone(),
             span: Some(reserve.span),
             meets: Vec::new(),
         }));
@@ -194,6 +202,7 @@ fn others(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
         owner,
         name,
         kind,
+        shares: None,
         span: None,
         meets: Vec::new(),
     };
@@ -282,6 +291,7 @@ mod tests {
             on: vec![HOST.to_owned()],
             span: None,
             knob: None,
+            shares: None,
         };
         let cards = |count: u16| (0..count).map(|d| (20000 + d * 1000, 20999 + d * 1000)).collect::<Vec<_>>();
         assert_eq!(free_from(&claim(20001, 20001), 20001, &cards(8)), Some(28000));

@@ -1,13 +1,15 @@
 //! The port plan: who claims what where, what is reserved, and what clashes.
 
+mod knob;
+
 use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
-use super::{Origin, OriginLayer, PortClaim, PortReserve, select};
+use super::{PortClaim, PortReserve, may_share, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::expr::{Template, port_range::PortRange};
-use crate::resolve::{Owner, Unit, UnitGraph};
+use crate::expr::port_range::PortRange;
+use crate::resolve::{Owner, UnitGraph};
 use std::cell::RefCell;
 
 /// A claim with its owner.
@@ -58,7 +60,12 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut
         }
         let span = claim.get("value").map_or(key, |value| value.span);
         turns(cx, claim, &mut |cx| {
-            let (ranges, on) = (ranges(cx, claim.get("value")), places(cx, claim));
+            let value = claim.get("value");
+            if value.is_some_and(|value| knob::bad_offers(cx, (name, key), value, made) > 0) {
+                // Said where it is written.
+                return;
+            }
+            let (ranges, on) = (ranges(cx, value), places(cx, claim));
             // Ports of no place (no cards, for example) are no claim.
             if !ranges.is_empty() && !on.is_empty() {
                 out.push(Claim {
@@ -66,10 +73,11 @@ fn unit_claims(cx: &Cx<'_>, table: &Table, made: &Made<'_>, at: usize, out: &mut
                     name: unit.name.to_string(),
                     port: PortClaim {
                         name: name.to_owned(),
+                        knob: value.and_then(|value| knob::knob(cx, value, &ranges, made)),
                         ranges,
                         on,
                         span: Some(span),
-                        knob: claim.get("value").and_then(|value| knob(cx, value, made)),
+                        shares: shares(cx, claim),
                     },
                 });
             }
@@ -90,6 +98,12 @@ fn turns(cx: &Cx<'_>, table: &Table, turn: &mut dyn FnMut(&Cx<'_>)) {
         }
         None => conditional(cx),
     }
+}
+
+/// Who may have the same ports.
+fn shares(cx: &Cx<'_>, table: &Table) -> Option<String> {
+    let rendered = render::node(cx, table.get("shares")?)?;
+    super::read::plain_text(&rendered).filter(|word| !word.is_empty())
 }
 
 fn places(cx: &Cx<'_>, table: &Table) -> Vec<String> {
@@ -134,45 +148,6 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     }
 }
 
-/// The first parameter that a value reads: `port` of `[set.pool]`; or the variable, and the rule that sets it.
-fn knob(cx: &Cx<'_>, node: &Node, made: &Made<'_>) -> Option<String> {
-    let unit = made.unit;
-    let texts: Vec<&str> = match &node.item {
-        Item::Str(text) => vec![text],
-        Item::Array(items) => items.iter().filter_map(Node::as_str).collect(),
-        _ => return None,
-    };
-    let reads =
-        texts.into_iter().filter_map(|text| Template::parse(text).ok()).flat_map(|template| template.reads());
-    let read = reads
-        .into_iter()
-        .find(|read| !matches!(read.root.as_str(), "fact" | "node" | "unit" | "dirs" | "loop"))?;
-    Some(match read.root.as_str() {
-        "env" => {
-            let set_by = made.env.borrow().winner(&read.member).map(|origin| set_by(cx, origin));
-            let set_by = set_by.unwrap_or_else(|| "nothing sets it".to_owned());
-            format!("the variable `{}` of `{}` ({set_by})", read.member, unit.name)
-        }
-        "param" => format!("`{}` in `[set.{}]`", read.member, set_name(unit)),
-        settings => format!("`{}` in `[set.{settings}]`", read.member),
-    })
-}
-
-/// Who has set a variable, as a place to change it.
-fn set_by(cx: &Cx<'_>, origin: &Origin) -> String {
-    let place = origin.span.map(|span| format!(", {}", cx.sources.place(span))).unwrap_or_default();
-    match &origin.layer {
-        OriginLayer::Rule { name, .. } => format!("`[rule.{name}]`{place}"),
-        OriginLayer::EnvFile { path, line } => format!("{path}:{line}"),
-        OriginLayer::Inherited => "inherited from the runner".to_owned(),
-        OriginLayer::Tree(_) | OriginLayer::Bootstrap(_) => format!("set{place}"),
-    }
-}
-
-fn set_name(unit: &Unit) -> String {
-    if unit.name.contains('@') { format!("{:?}", unit.name) } else { unit.name.to_string() }
-}
-
 /// What the profile reserves.
 pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
@@ -190,7 +165,8 @@ pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>)
             let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
             if !ranges.is_empty() {
                 let on = places(cx, reserve);
-                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, span: key };
+                let shares = shares(cx, reserve);
+                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, shares, span: key };
                 out.push(Reserved { reserve });
             }
         });
@@ -210,7 +186,8 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
     };
     for (at, one) in claims.iter().enumerate() {
         for other in claims.iter().skip(at + 1) {
-            let same = one.unit == other.unit && one.port.name == other.port.name;
+            let same = one.unit == other.unit && one.port.name == other.port.name
+                || may_share(one.port.shares.as_deref(), other.port.shares.as_deref());
             if same || may_not_meet(graph, one, other) {
                 continue;
             }
@@ -223,7 +200,9 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
                 out.push(clash(one, other, (place, port), &free_words(&moved.port, free)));
             }
         }
-        for reserve in reserves {
+        let strange =
+            |reserve: &&Reserved| !may_share(one.port.shares.as_deref(), reserve.reserve.shares.as_deref());
+        for reserve in reserves.iter().filter(strange) {
             let place = one.port.on.iter().find(|place| reserve.reserve.on.contains(place));
             if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.reserve.ranges)) {
                 out.push(reserved(one, reserve, place, port, free_from(&one.port, port, &taken(place, one))));

@@ -48,7 +48,7 @@ impl Verdict {
             Verdict::Met => "ok",
             Verdict::Short => "not enough",
             Verdict::Doubtful => "taken",
-            Verdict::NotAsked => "not asked",
+            Verdict::NotAsked => "asked at start",
             Verdict::Unknown => "unknown",
         }
     }
@@ -60,6 +60,12 @@ pub trait Look {
     fn exists(&self, path: &Path) -> Option<bool>;
     /// Free bytes where a path lies; `None` = not asked.
     fn space(&self, path: &Path) -> Option<u64>;
+    /// Whether this machine's own files tell the address of a name; `None` = only a start asks.
+    fn host(&self, name: &str) -> Option<bool>;
+    /// Whether there is a user of this name; `None` = only a start can tell.
+    fn user(&self, name: &str) -> Option<bool>;
+    /// Whether there is a group of this name; `None` = only a start can tell.
+    fn group(&self, name: &str) -> Option<bool>;
 }
 
 /// Looks at nothing: another machine is meant.
@@ -71,6 +77,15 @@ impl Look for Blind {
         None
     }
     fn space(&self, _: &Path) -> Option<u64> {
+        None
+    }
+    fn host(&self, _: &str) -> Option<bool> {
+        None
+    }
+    fn user(&self, _: &str) -> Option<bool> {
+        None
+    }
+    fn group(&self, _: &str) -> Option<bool> {
         None
     }
 }
@@ -88,6 +103,7 @@ pub fn preflight_with(plan: &Plan, facts: &Facts, look: &dyn Look) -> Vec<Need> 
     for ((unit, exec), about) in all.filter(|((unit, _), _)| unit.skipped.is_none()) {
         let asker = Asker { unit: &unit.name, exec, facts, look };
         needs.extend(exec.preflight.iter().map(|asked| asker.ask(asked, &mut claimed)));
+        needs.extend(asker.accounts());
         for claim in about.ports.iter().filter(|claim| claim.on.iter().any(|place| place == "host")) {
             needs.extend(listening(&unit.name, claim, facts));
         }
@@ -96,10 +112,11 @@ pub fn preflight_with(plan: &Plan, facts: &Facts, look: &dyn Look) -> Vec<Need> 
 }
 
 /// What units before have claimed of what there is once, in bytes.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Claimed {
     memory: u64,
-    hugepages: u64,
+    /// Bytes, and the memory nodes they are bound to.
+    hugepages: Vec<(Option<Vec<u32>>, u64)>,
     shm: u64,
 }
 
@@ -121,8 +138,8 @@ impl Asker<'_> {
             }
             Preflight::Memlock(bytes) => self.memlock(*bytes),
             Preflight::Hugepages(bytes) => {
-                let need = self.hugepages(*bytes, claimed.hugepages);
-                claimed.hugepages = claimed.hugepages.saturating_add(*bytes);
+                let need = self.hugepages(*bytes, &claimed.hugepages);
+                claimed.hugepages.push((self.exec.bound_nodes().map(<[u32]>::to_vec), *bytes));
                 need
             }
             Preflight::Shm(bytes) => {
@@ -143,7 +160,7 @@ impl Asker<'_> {
                 },
             },
             Preflight::Path(path) => self.path(path),
-            Preflight::Resolve(name) => resolve(self.unit, name),
+            Preflight::Resolve(name) => self.resolve(name),
             Preflight::Flags(argv) => not_asked(self.unit, "flags", argv.join(" ")),
         }
     }
@@ -208,25 +225,73 @@ impl Asker<'_> {
         Need { need: count.to_string(), have: have.map_or_else(|| need.have.clone(), words), ..need }
     }
 
-    fn hugepages(&self, bytes: u64, claimed: u64) -> Need {
+    /// A unit that is bound to memory nodes has the pages of those nodes alone.
+    fn hugepages(&self, bytes: u64, claimed: &[(Option<Vec<u32>>, u64)]) -> Need {
         let each = member(self.facts, "hugepages", "size");
-        let free = member(self.facts, "hugepages", "free");
+        let bound = self.exec.bound_nodes();
+        let of_nodes = bound.and_then(|bound| {
+            let known = nodes(self.facts)?;
+            let own = known.iter().filter(|(node, _)| bound.iter().any(|number| number.to_string() == *node));
+            Some(own.map(|(_, free)| free).sum::<u64>())
+        });
+        let free = of_nodes.or_else(|| member(self.facts, "hugepages", "free"));
+        let here = |theirs: &Option<Vec<u32>>| match (bound, theirs) {
+            (None, _) => true,
+            (Some(own), Some(theirs)) => own.iter().any(|node| theirs.contains(node)),
+            (Some(_), None) => false,
+        };
+        let claimed: u64 = claimed.iter().filter(|(theirs, _)| here(theirs)).map(|(_, bytes)| bytes).sum();
         let have = free.zip(each).map(|(free, each)| free.saturating_mul(each));
         let more = each.filter(|each| *each > 0).map(|each| bytes.saturating_add(claimed).div_ceil(each));
-        let fix = match more {
-            Some(pages) => format!(
+        let fix = match (more, bound.filter(|_| of_nodes.is_some())) {
+            (Some(pages), Some(bound)) => format!(
+                "reserve huge pages on the unit's own node: {pages} in `/sys/devices/system/node/node{}/hugepages/`, or leave `sched.numa` out",
+                bound.first().copied().unwrap_or(0)
+            ),
+            (Some(pages), None) => format!(
                 "reserve huge pages: `sysctl vm.nr_hugepages={pages}` before anything takes the memory"
             ),
-            None => "reserve huge pages (`vm.nr_hugepages`)".to_owned(),
+            (None, _) => "reserve huge pages (`vm.nr_hugepages`)".to_owned(),
         };
         let mut need = self.bytes("hugepages", bytes, have, claimed, &fix);
-        if let (Some(each), Some(nodes)) = (each, nodes(self.facts)) {
+        if let (Some(each), Some(nodes)) = (each, nodes(self.facts).filter(|nodes| nodes.len() > 1)) {
             let words = nodes
                 .iter()
                 .map(|(node, free)| format!("node {node}: {}", size::words(free.saturating_mul(each))));
             need.have = format!("{}; {}", need.have, words.collect::<Vec<_>>().join(", "));
         }
         need
+    }
+
+    /// What only a server knows a start asks: a plan waits for nobody.
+    fn resolve(&self, name: &str) -> Need {
+        let mut need = not_asked(self.unit, "resolve", name.to_owned());
+        let have = if name.parse::<IpAddr>().is_ok() || name == "localhost" {
+            "needs no asking"
+        } else if self.look.host(name) == Some(true) {
+            "in the hosts file"
+        } else {
+            return need;
+        };
+        have.clone_into(&mut need.have);
+        need.verdict = Verdict::Met;
+        need
+    }
+
+    /// Users and groups that are surely not there; others go without saying.
+    fn accounts(&self) -> Vec<Need> {
+        let identity = &self.exec.identity;
+        let users = identity.user.iter().map(|name| ("user", name, self.look.user(name)));
+        let groups = identity.group.iter().chain(identity.groups.iter().flatten());
+        let groups = groups.map(|name| ("group", name, self.look.group(name)));
+        let absent = users.chain(groups).filter(|(_, _, there)| *there == Some(false));
+        let need = |(what, name, _): (&str, &String, Option<bool>)| Need {
+            have: "does not exist".to_owned(),
+            verdict: Verdict::Short,
+            fix: format!("create the {what} `{name}`, or name another one"),
+            ..not_asked(self.unit, what, name.clone())
+        };
+        absent.map(need).collect()
     }
 
     fn path(&self, path: &Path) -> Need {
@@ -267,12 +332,12 @@ fn limit(facts: &Facts, fact: &str, member: &str) -> Option<u64> {
     }
 }
 
-/// Free huge pages by NUMA node, where more than one node has any.
+/// Free huge pages by NUMA node.
 fn nodes(facts: &Facts) -> Option<Vec<(String, u64)>> {
     let Value::Map(entries) = &facts.get([], "hugepages")?.value else { return None };
     let Value::Map(nodes) = entries.get("nodes")? else { return None };
     let nodes: Vec<_> = nodes.iter().filter_map(|(node, free)| Some((node.clone(), number(free)?))).collect();
-    (nodes.len() > 1).then_some(nodes)
+    (!nodes.is_empty()).then_some(nodes)
 }
 
 fn number(value: &Value) -> Option<u64> {
@@ -333,15 +398,6 @@ fn not_asked(unit: &str, what: &str, need: String) -> Need {
         verdict: Verdict::NotAsked,
         fix: String::new(),
     }
-}
-
-fn resolve(unit: &str, name: &str) -> Need {
-    let mut need = not_asked(unit, "resolve", name.to_owned());
-    if name.parse::<IpAddr>().is_ok() || name == "localhost" {
-        "needs no asking".clone_into(&mut need.have);
-        need.verdict = Verdict::Met;
-    }
-    need
 }
 
 /// A port that somebody listens on already.

@@ -76,6 +76,35 @@ impl<'a> Cx<'a> {
         Cx { scope, ..*self }
     }
 
+    /// The names of this place.
+    pub fn scope(&self) -> &'a dyn Scope {
+        self.scope
+    }
+
+    /// Where the parameters that are read were set, if somebody set them: name and place.
+    pub fn set_at(&self, reads: &[crate::expr::Read]) -> Vec<(String, Span)> {
+        self.site.set_at(reads)
+    }
+
+    /// The units and the profile.
+    pub fn graph(&self) -> &'a crate::resolve::UnitGraph {
+        self.site.world.graph
+    }
+
+    /// The file this place is in.
+    pub fn owner(&self) -> &'a crate::resolve::Owner {
+        &self.site.owner
+    }
+
+    /// The same place with other names, its problems heard by `diagnostics` alone: to see what would be.
+    pub fn supposing<'b>(
+        &'b self,
+        scope: &'b dyn Scope,
+        diagnostics: &'b RefCell<Vec<Diagnostic>>,
+    ) -> Cx<'b> {
+        Cx { scope, diagnostics, ..*self }
+    }
+
     /// Values of parameters of type `secret`, wherever they are declared.
     pub fn declared_secrets(&self) -> Vec<String> {
         super::build::secrets(self.site.world.graph)

@@ -8,6 +8,7 @@ use super::world::{File, FileId, World};
 use super::{
     Inputs, Owner, Placement, Profile, Unit, UnitGraph, UnitKind, connect, facts, names, params, profile,
     reads, requires, selection,
+    things::{self, Selectable},
 };
 use crate::config::keys::FileKind;
 use crate::config::schema::complete;
@@ -47,6 +48,22 @@ impl Prepared {
             found.extend(facts::declarations(&tree, &format!("unit {name}")));
         }
         found
+    }
+
+    /// What is wrong with facts of a saved file (`--facts`): names that no file knows, values of another kind than
+    /// their declarations say.
+    pub fn check_facts(&self, saved: &Node, sources: &SourceMap) -> Vec<Diagnostic> {
+        let nothing = Node::empty(Layer::CommandLine);
+        let layers = Layers { library: &self.library, role: None, command_line_env: &nothing };
+        let mut unheard = Vec::new();
+        let mut known = facts::KnownFacts::default();
+        for name in self.library.profiles.keys() {
+            known.add(&layers.profile(name, &mut unheard), true);
+        }
+        for name in self.library.units.keys() {
+            known.add(&layers.unit(name, None, &mut unheard), false);
+        }
+        saved.as_table().map(|table| known.check(table, true, sources)).unwrap_or_default()
     }
 
     /// The node file with its drop-ins, no role merged in.
@@ -209,7 +226,33 @@ impl Building<'_> {
             }
             names::check(world, at, &file.tree, self.diagnostics);
         }
+        let profiles = world.files.iter().filter(|file| file.owner == Owner::Profile);
+        let selectable = Selectable::new(self.known, profiles.map(|file| (&*file.name, &file.tree)));
+        for (at, file) in world.files.iter().enumerate() {
+            if !self.known.units.get(at).is_some_and(|unit| unit.masked) {
+                things::check(file, &selectable, self.diagnostics);
+            }
+        }
         self.check_unused(world);
+        self.given_facts(world);
+    }
+
+    /// `[facts]` of the node file, for every role.
+    fn given_facts(&mut self, world: &World) {
+        let mut known = facts::KnownFacts::default();
+        for file in &world.files {
+            known.add(&file.tree, file.owner == Owner::Profile);
+        }
+        for tree in self.known.templates.values().chain(self.known.abstracts.values()) {
+            known.add(tree, false);
+        }
+        let node = &self.layers.library.node;
+        let roles = node.get("roles").and_then(Node::as_table).into_iter().flat_map(Table::iter);
+        for node in std::iter::once(node).chain(roles.map(|(_, _, role)| role)) {
+            if let Some(given) = node.get("facts").and_then(Node::as_table) {
+                self.diagnostics.extend(known.check(given, false, &world.sources));
+            }
+        }
     }
 
     /// Templates without instances and abstract units that nobody extends: their expressions are checked too.

@@ -1,4 +1,8 @@
-//! `[fact.NAME]` tables → declarations.
+//! `[fact.NAME]` tables → declarations; facts that somebody gave against them.
+
+mod given;
+
+pub(super) use given::KnownFacts;
 
 use crate::config::tree::{Node, Table};
 use crate::diagnostic::Span;

@@ -24,6 +24,7 @@ mod scope;
 pub mod select;
 mod selection;
 mod sites;
+mod things;
 pub mod values;
 mod world;
 

@@ -162,6 +162,12 @@ fn declaration(name: &str, span: Span, table: &Table, diagnostics: &mut Vec<Diag
     decl
 }
 
+/// A `[fact.NAME]` as a declaration: its type words are those of parameters.
+pub(super) fn fact_decl(name: &str, span: Span, table: &Table) -> Decl {
+    // What a declaration may have wrong by itself (bounds, choices) facts do not have.
+    declaration(name, span, table, &mut Vec::new())
+}
+
 /// What a declaration gets wrong by itself.
 fn checked(name: &str, decl: &Decl, diagnostics: &mut Vec<Diagnostic>) {
     let mut error = |message: String, span: Span, help: String| {

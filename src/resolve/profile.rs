@@ -8,7 +8,8 @@ use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Options, Owner};
 use crate::config::tree::Node;
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Level, Span};
+use crate::expr::Expr;
 
 /// Chooses the profile, notes it in the world, and says why.
 pub(super) fn choose(
@@ -190,6 +191,28 @@ fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>)
     }
 }
 
+/// What `[detect]` of a profile asks for and only a program tells: the profile, the fact, the program.
+fn not_asked(world: &World) -> Option<(String, String, String)> {
+    profiles(world).find_map(|(file, profile)| {
+        let conditions = ["detect.any", "detect.all"].into_iter().filter_map(|key| profile.tree.get(key));
+        let texts = conditions.flat_map(one_or_more).filter_map(Node::as_str);
+        let reads = texts.filter_map(|text| Expr::parse(text).ok()).flat_map(|expr| expr.reads());
+        reads.filter(|read| read.root == "fact").find_map(|read| {
+            let program = world.not_asked(file, &read.member)?;
+            Some((profile.name.to_string(), read.member, program))
+        })
+    })
+}
+
+/// A choice that a program might have made another one is no mere note.
+fn unsure(world: &World, diagnostic: Diagnostic, place: Option<Span>) -> Diagnostic {
+    let diagnostic = placed(diagnostic, place);
+    let Some((profile, fact, program)) = not_asked(world) else { return diagnostic };
+    let note = format!("`{profile}` goes by `fact.{fact}`, which is {program}");
+    let help = "ask once with `tenon facts --save` (`tenon run` asks, too), or name the profile";
+    Diagnostic { level: Level::Warning, ..diagnostic }.with_note(note).with_help(help)
+}
+
 fn fallback(
     world: &World,
     place: Option<Span>,
@@ -201,13 +224,13 @@ fn fallback(
     match fallbacks.as_slice() {
         [(file, profile)] => {
             let message = format!("no profile matches this machine: using `{}`, the fallback", profile.name);
-            diagnostics.push(placed(Diagnostic::note(Code::ProfileFallback, message), place));
+            diagnostics.push(unsure(world, Diagnostic::note(Code::ProfileFallback, message), place));
             Some((*file, format!("fallback: nothing detected ({})", profile.name)))
         }
         [] => {
             let message = "no profile matches this machine, and none is the fallback";
             diagnostics.push(
-                placed(Diagnostic::warning(Code::ProfileFallback, message), place)
+                unsure(world, Diagnostic::warning(Code::ProfileFallback, message), place)
                     .with_help(format!("name one of {}, or give one `fallback = true`", names_of(world))),
             );
             None

@@ -95,7 +95,8 @@ pub(super) fn sites(tree: &Node, profile: bool) -> Vec<Site<'_>> {
             "param" => walk.params(node),
             "role" => walk.roles(node),
             "detect" => walk.detect(node),
-            "rule" | "require" | "bootstrap" | "ports" | "reserve" | "signature" | "file" | "fact" => {
+            "rule" | "require" | "bootstrap" | "ports" | "reserve" | "signature" | "file" | "fact"
+            | "managed" => {
                 walk.things(node);
             }
             _ if PLAIN.contains(&section) => {}

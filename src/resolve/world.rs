@@ -445,6 +445,16 @@ impl World {
         if values::is_literal(node) { self.report(diagnostic) } else { self.note_problem(diagnostic) }
     }
 
+    /// The program that would have to be asked for a fact that `file` asks for, if nobody has asked it.
+    pub fn not_asked(&self, file: FileId, name: &str) -> Option<String> {
+        if self.node_facts.contains_key(name) {
+            return None;
+        }
+        let owner = self.files.get(file).map(fact_owner)?;
+        let fact = self.facts.as_ref()?.get([owner.as_str()], name)?;
+        fact.not_asked.then(|| fact.source.clone())
+    }
+
     /// A fact as this run knows it, asked for by an expression of `file`: `[facts]` of the node file first, then what
     /// that file (if it is a profile), the chosen profile or a settings unit declares.
     pub fn fact(&self, file: FileId, name: &str) -> Value {

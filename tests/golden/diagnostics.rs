@@ -28,6 +28,7 @@ const CASES: &str = "tests/golden/diagnostics";
 /// Codes without a case here, and where they are tested instead.
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::FileTooLarge, "load: a file of a megabyte is no fixture"),
+    (Code::OpenToOthers, "cli::trust: no fixture belongs to somebody else"),
     (Code::TooManyFiles, "load: nor are ten thousand files"),
 ];
 

@@ -112,14 +112,68 @@ fn needs_of_a_store_that_is_too_big() {
             ),
         &["plan", "--preflight"],
         &[
-            // P25: the tightest of machine and control group.
-            "mooncake-store memory 600 GB 4 GB left in the control group not enough",
+            // Reserved huge pages are no part of MemAvailable: beside them the process needs its own 91 MB.
+            "mooncake-store memory 100 MB 4 GB left in the control group ok",
             // P22: the segment once for each of two interfaces; the unit may not raise the limit here.
             "mooncake-store memlock 1.1 TB 64 KB not enough",
             // P26: 8 pages of 2 MB.
             "mooncake-store hugepages 600 GB 16 MB; node 0: 16 MB, node 1: 0 B not enough",
+            // A name that no file tells is asked when the unit starts.
+            "mooncake-store resolve kvs-master not asked asked at start",
         ],
     );
+}
+
+/// P25: without huge pages the segment is plain memory: the tightest of machine and control group.
+#[test]
+fn p25_a_segment_larger_than_the_control_group() {
+    let node = Node::new().profile("a2").set("mooncake.protocol=tcp").facts(
+        "memory = { total = 25769803776, available = 17179869184 }\n\
+         cgroup = { memory_max = 8589934592, memory_free = 4294967296 }\n",
+    );
+    let text = told(&node, &["plan", "--preflight"]);
+    let squeezed = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        squeezed.contains("mooncake-store memory 600 GB 4 GB left in the control group not enough"),
+        "{text}"
+    );
+}
+
+/// 8 pages of 2 MB on node 0, 2 on node 1: bound to node 1 a store has 4 MB, whatever the machine has.
+#[test]
+fn p26_huge_pages_of_the_node_that_a_store_is_bound_to() {
+    let node = |numa: &str| {
+        Node::new()
+            .profile("a2")
+            .set("mooncake.protocol=tcp")
+            .set("mooncake.global_segment_size=16MB")
+            .env("MC_STORE_USE_HUGEPAGE", "1")
+            .with(&format!("[unit.mooncake-store.sched]\nnuma = \"{numa}\"\n"))
+            .facts("hugepages = { total = 10, free = 10, size = 2097152, nodes = { 0 = 8, 1 = 2 } }\n")
+    };
+    let row = |numa: &str| {
+        let text = told(&node(numa), &["plan", "--preflight"]);
+        let line = text.lines().find(|line| line.contains("hugepages")).unwrap_or_default().to_owned();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let of = |have: &str| format!("mooncake-store hugepages 16 MB {have}; node 0: 16 MB, node 1: 4 MB");
+    assert_eq!(row("bind:0"), of("16 MB") + " ok");
+    assert_eq!(row("bind:1"), of("4 MB") + " not enough");
+    assert_eq!(row("bind:0-1"), of("20 MB") + " ok");
+    // `preferred` takes from elsewhere when its node is full.
+    assert_eq!(row("preferred:1"), of("20 MB") + " ok");
+}
+
+/// What `--facts` says is checked where it is written.
+#[test]
+fn a_saved_machine_with_a_misspelt_fact_is_told_its_line() {
+    let node = Node::new().profile("a2").facts("npu_ids = ['0']\ncan = '9.1.0'\nhdk = 25.5\n");
+    let said = node.plan().said;
+    for words in
+        ["did you mean `cann`?", "\"line\":2,\"column\":1", "\"line\":3,\"column\":7", "put it in quotes"]
+    {
+        assert!(said.contains(words), "nobody says {words}: {said}");
+    }
 }
 
 // ---- reports of the public that a plan must answer ----

@@ -194,6 +194,12 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// No argument is refused as managed.
+    #[track_caller]
+    pub fn not_managed(&self) {
+        assert!(!self.said.contains("managed"), "{}", self.said);
+    }
+
     /// Names of the units, in order.
     pub fn units(&self) -> Vec<&str> {
         list(&self.plan["units"]).map(|unit| unit["name"].as_str().unwrap()).collect()

@@ -473,6 +473,28 @@ fn r090_r091_the_masters_arguments() {
 }
 
 #[test]
+fn r091_managed_ports_are_managed_however_they_are_spelt() {
+    for words in [
+        "'--noenable_http_metadata_server'",
+        "'--flagfile=/etc/master.flags'",
+        "'--rpc-port=1'",
+        "'--admin_port=1'",
+        "'--rpc_port', '1'",
+        "'-metrics_port=1'",
+    ] {
+        let by_parameter = format!("[set.mooncake-master]\nmaster_args = [{words}]\n");
+        master().with(&by_parameter).refused().among(&["is managed"]);
+        let by_hand = format!("[unit.mooncake-master]\n\"args+\" = [{words}]\n");
+        master().with(&by_hand).refused().among(&["is managed"]);
+    }
+    // Its own are right, and so is tuning.
+    master()
+        .with("[set.mooncake-master]\nmetadata = \"embedded\"\nmaster_args = ['--client_ttl=20']\n")
+        .plan()
+        .not_managed();
+}
+
+#[test]
 fn r091_managed_ports_cannot_be_overridden() {
     for flag in ["--rpc_port=1", "--port=1", "-metrics_port=1", "--http_metadata_server_port=1"] {
         let drop_in = format!("[set.mooncake-master]\nmaster_args = [\"{flag}\"]\n");
@@ -761,6 +783,48 @@ fn c20_a_range_inherited_by_engine_and_store_collides() {
     engine().good();
     engine().env("HCCL_NPU_SOCKET_PORT_RANGE", "16700-16800").refused().among(&["16700", "npu0"]);
     on("a5", "a5-8").env("HCCL_SOCKET_PORT_RANGE", "60000-60050").refused().among(&["60000", "npu0"]);
+    // The host's own sockets meet wherever the cards are: the store on card 7, the engine on the first ones.
+    let apart = on("a5", "a5-8").set("mooncake-store.device=7");
+    apart.good();
+    let apart =
+        on("a5", "a5-8").set("mooncake-store.device=7").env("HCCL_HOST_SOCKET_PORT_RANGE", "60000-60050");
+    apart.refused().among(&["60000", "`host`", "`mooncake-store`", "`prefill@0`"]);
+    // What cures it is a key that beats what is inherited, and the rule that stood back is named with what it offers.
+    let said = engine().env("HCCL_NPU_SOCKET_PORT_RANGE", "16700-16800").plan().said;
+    for words in ["`[unit.mooncake-store.env]`", "`[rule.store-npu-sockets]`", "which offers 16700-16800"] {
+        assert!(said.contains(words), "nobody says {words}: {said}");
+    }
+}
+
+#[test]
+fn c18_the_stores_host_ports_on_a5_are_ports_of_the_host() {
+    // 39: 62000-62050; a REST port among them is one port twice.
+    let node = on("a5", "a5-8").set("mooncake-store.store_http_port=62010");
+    node.refused().among(&[
+        "port 62010 on `host`",
+        "`rest` of `mooncake-store`",
+        "`host-sockets` of `mooncake-store`",
+    ]);
+    // Two engines share their range: each takes a free port of it.
+    let two = ENGINE.replace("prefill = 1", "prefill = 2");
+    Node::of(&two).profile("a5").machine("a5-8").good();
+}
+
+#[test]
+fn c02_a_clash_over_a_profiles_parameter_is_cured_where_the_profile_is_set() {
+    // The store's HIXL port inside its own range on the card.
+    let node = || on("a2", "a2-8").set("profile.store_listen_port=16750");
+    let said = node().plan().said;
+    assert!(said.contains("`store_listen_port`, which the command line gives"), "{said}");
+    let written = |text: &str| on("a2", "a2-8").with(text);
+    let said = written("[set.profile]\nstore_listen_port = \"16750\"\n").plan().said;
+    assert!(said.contains("`store_listen_port` in `[set.profile]` ("), "{said}");
+    assert!(!said.contains("`store_listen_port` in `[set.mooncake-store]`"), "{said}");
+    // HIXL_LISTEN_PORT wins over the parameter, so the parameter is no cure.
+    let said = on("a2", "a2-8").env("HIXL_LISTEN_PORT", "16750").plan().said;
+    assert!(said.contains("the variable `HIXL_LISTEN_PORT` of `mooncake-store`"), "{said}");
+    assert!(said.contains("inherited from the runner"), "{said}");
+    assert!(!said.contains("`store_listen_port` in"), "{said}");
 }
 
 #[test]

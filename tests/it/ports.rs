@@ -71,7 +71,10 @@ fn a_clash_is_refused_and_the_table_is_shown_all_the_same() {
     let api = rows.iter().find(|row| row["owner"] == "api").unwrap();
     assert_eq!(api["meets"][0]["verdict"], "clash");
     assert_eq!(api["meets"][0]["unit"], "rest");
-    assert_eq!(api["meets"][0]["fix"], "change `port` in `[set.api]`: there is room from 8081 on");
+    assert_eq!(
+        api["meets"][0]["fix"],
+        "change `port`, which the command line gives (`--set`): there is room from 8081 on"
+    );
     assert!(answer.stderr.contains("port 8080 on `host` is claimed twice"), "{}", answer.stderr);
 }
 
@@ -104,7 +107,7 @@ big   shm        2 GB             64 MB                                 not enou
     mount a larger /dev/shm (`--shm-size`, an emptyDir with `medium: Memory`)
 big   nofile     4096             1024                                  not enough
     set `[rlimits] nofile = 4096` in the unit, or start tenon with a higher limit (`ulimit -n`, `LimitNOFILE=`)
-big   path       /nowhere/at/all  not asked                             not asked
+big   path       /nowhere/at/all  not asked                             asked at start
 
 "#]]
     );

@@ -271,9 +271,46 @@ fn a_profile_that_everybody_may_write_is_refused_by_root() {
         assert!(answer.code(78).stderr.contains("everybody may write"), "{verb:?}: {answer:?}");
         assert!(answer.stderr.contains("chmod o-w"), "{answer:?}");
     }
-    tenon(&env, &["check"]).code(0);
+    for verb in [&["check"][..], &["profile", "show"], &["profile", "list"]] {
+        let answer = tenon(&env, verb);
+        assert!(answer.code(0).stderr.contains("everybody may write"), "{verb:?}: {answer:?}");
+    }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     tenon(&env, &["plan"]).code(0);
+    // A unit of another user, a folder that a group may write: the same.
+    let unit = env.path("shipped/units/web.toml");
+    std::os::unix::fs::chown(&unit, Some(1234), None).unwrap();
+    let answer = tenon(&env, &["run"]);
+    assert!(answer.code(78).stderr.contains("belongs to user `1234`"), "{answer:?}");
+    std::os::unix::fs::chown(&unit, Some(0), None).unwrap();
+    let folder = env.path("shipped/profiles");
+    std::os::unix::fs::chown(&folder, None, Some(1234)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o775)).unwrap();
+    let answer = tenon(&env, &["plan"]);
+    assert!(answer.code(78).stderr.contains("group `1234` may write"), "{answer:?}");
+}
+
+/// `check` and `plan` run no program; what one told `run` is kept for them.
+#[test]
+fn a_fact_that_a_program_tells_is_asked_by_run_and_kept() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "profile = \"auto\"\nrun = [\"hello\"]\n");
+    env.write("units/hello.toml", "kind = \"task\"\ncommand = [\"true\"]\n");
+    env.write(
+        "profiles/big.toml",
+        "[detect]\nany = [\"fact.chip == 'x9'\"]\n[fact.chip]\nfrom = [{ exec = [\"echo\", \"x9\"] }]\n",
+    );
+    env.write("profiles/small.toml", "fallback = true\n");
+    let alone = |verb: &[&str]| env.tenon(&[&["--dir", "node"], verb].concat());
+    let answer = alone(&["plan"]);
+    assert!(answer.code(0).stdout.contains("profile small"), "{answer:?}");
+    for words in ["warning[profile-fallback]", "`big` goes by `fact.chip`", "tenon facts --save"] {
+        assert!(answer.stderr.contains(words), "nobody says {words}: {answer:?}");
+    }
+    alone(&["run"]).code(0);
+    let answer = alone(&["plan"]);
+    assert!(answer.code(0).stdout.contains("profile big"), "{answer:?}");
+    assert!(!answer.stderr.contains("profile-fallback"), "{answer:?}");
 }
 
 #[test]

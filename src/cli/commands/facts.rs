@@ -78,6 +78,31 @@ fn save(context: &Context, path: Option<&Path>) -> Result<(), CliError> {
     context.output.data(&format!("wrote {count} facts to {}", path.display()))
 }
 
+/// Keeps what programs have just told where `plan`, which runs none, finds it. Other lines of the file stay as they are.
+/// Where it cannot be written nothing is remembered, and `plan` says `not asked` as before.
+pub fn remember(facts: &Facts, path: &Path) {
+    const HEAD: &str = "# What programs told of this machine: kept by `tenon run` and `tenon facts --save` for `tenon plan`.\n";
+    let before = std::fs::read_to_string(path).unwrap_or_default();
+    let text = if before.is_empty() { HEAD.to_owned() } else { before.clone() };
+    // A file that somebody broke is theirs to mend.
+    let Ok(mut document) = text.parse::<toml_edit::DocumentMut>() else { return };
+    let mut known: Vec<&str> = Vec::new();
+    for (owner, name, _) in facts.declared().filter(|(_, _, fact)| fact.by_program) {
+        let value = facts.to_json(&[owner]).get(name).and_then(toml_value);
+        if let (Some(value), false) = (value, known.contains(&name)) {
+            known.push(name);
+            let same = document.get(name).and_then(|item| item.as_value());
+            if same.is_none_or(|same| same.to_string().trim() != value.to_string().trim()) {
+                document[name] = toml_edit::value(value);
+            }
+        }
+    }
+    let text = document.to_string();
+    if !known.is_empty() && text != before && atomically(path, &text).is_err() {
+        tracing::debug!("what programs told is not kept: {} cannot be written", path.display());
+    }
+}
+
 /// Each fact below what it is and where it is from; unknown ones as comments. How many are known.
 fn saved_text(facts: &Facts, owners: &[&str], help: &dyn Fn(&str) -> String) -> (String, usize) {
     let known = facts.to_json(owners);

@@ -2,15 +2,15 @@
 
 use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::error::{CliError, Kind};
+use crate::cli::look::Here;
 use crate::cli::pipeline::{Context, Planned, Sees, build};
-use crate::cli::profiles;
+use crate::cli::trust;
 use crate::expr::duration;
 use crate::plan::policy::UnitId;
-use crate::plan::{Blind, Look, Need, Verdict, port_plan, preflight_with, view};
+use crate::plan::{Blind, Need, Verdict, port_plan, preflight_with, view};
 use crate::supervisor::{StopShare, rehearse_stop};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 /// Runs the verb. Needs that the machine cannot meet are errors here as they would be at the start.
@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
         context.output.data(&ports(context, &planned))?;
     }
     context.report(&diagnostics, &planned.resolved.sources)?;
-    profiles::trusted(&planned.resolved)?;
+    trust::refuse(&planned)?;
     let needs = needs(context, &planned);
     if !args.ports {
         show(context, args, &planned, &needs, file)?;
@@ -39,19 +39,6 @@ fn needs(context: &Context, planned: &Planned) -> Vec<Need> {
         return preflight_with(&planned.plan, facts, &Blind);
     }
     preflight_with(&planned.plan, facts, &Here)
-}
-
-/// This machine, for what no fact tells.
-struct Here;
-
-impl Look for Here {
-    fn exists(&self, path: &Path) -> Option<bool> {
-        path.try_exists().ok()
-    }
-    fn space(&self, path: &Path) -> Option<u64> {
-        let about = nix::sys::statvfs::statvfs(path).ok()?;
-        Some(about.blocks_available().saturating_mul(about.fragment_size()))
-    }
 }
 
 fn ports(context: &Context, planned: &Planned) -> String {

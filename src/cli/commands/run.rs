@@ -3,7 +3,8 @@
 use crate::cli::args::RunArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::here;
-use crate::cli::pipeline::{Context, Planned, Resolved, Sees, build, once};
+use crate::cli::pipeline::{Context, Planned, Resolved, Sees, build, once, saved_path};
+use crate::cli::trust;
 use crate::config::tree::Node;
 use crate::diagnostic::{has_errors, human};
 use crate::linux::run::{
@@ -44,6 +45,9 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
     let planned = context.plan(&args.units, Sees::Programs)?;
     if planned.plan.policy.units.is_empty() {
         return Err(nothing_to_run(&planned));
+    }
+    if let Some(facts) = &planned.resolved.facts {
+        super::facts::remember(facts, &saved_path(&planned.resolved.dirs));
     }
     let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
     let Planned { resolved, plan } = planned;
@@ -88,6 +92,7 @@ fn planner(context: &Context, args: &RunArgs, first: &Resolved) -> Planner {
         if has_errors(&diagnostics) {
             return Err(words);
         }
+        trust::refuse(&planned).map_err(|error| format!("error: {}", error.message))?;
         if planned.plan.policy.units.is_empty() {
             return Err("error: there would be nothing to run".to_owned());
         }

@@ -79,6 +79,8 @@ pub static SECTIONS: &[Section] = &[
     open("rule.*.append", Type::Entries, "Put these entries at the end of a list variable.").of(BOTH),
     s("rule.*.merge", "Variables that hold a JSON object, by name.").of(BOTH),
     open("rule.*.merge.*", Type::Any, "Keys to set in the JSON object; all others and their order are kept.").of(BOTH),
+    s("managed", "Arguments that only the unit file itself may set, by name."),
+    s("managed.*", "An argument that is refused where somebody else adds it."),
     s("role", "What a role changes, by role."),
     s("role.*", "What this role changes in the unit."),
     open("role.*.param", Type::Any, "Values of parameters in this role."),

@@ -139,6 +139,10 @@ pub static KEYS: &[Key] = &[
     k("rule.*", "on_conflict", Words(&["override", "keep"]), "What a merged key does where the key is there already.").d(r#""override""#).of(Kinds::BOTH),
     k("rule.*", "missing", Words(&["error", "warn", "skip"]), "When a value is nothing: an error, or one warning and nothing is touched, or nothing is touched.").d(r#""error""#).of(Kinds::BOTH),
     k("rule.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::BOTH).plain(),
+    // ---- arguments that stay the unit's ----
+    k("managed.*", "flags", Strings, "Spellings of the argument; dashes and underscores are the same, a value behind `=` or in the next word counts."),
+    k("managed.*", "instead", Str, "What to do instead."),
+    k("managed.*", "enabled", Bool, "`false` removes it.").d("true").plain(),
     // ---- what a role changes ----
     k("role.*", "when", Expr, "Instead of the unit's `when`."),
     k("role.*", "args", Args, "Instead of the unit's `args`; `\"args+\"` extends them."),
@@ -288,6 +292,7 @@ pub static KEYS: &[Key] = &[
     // ---- ports ----
     k("ports.*", "value", Ports, "What is listened on; nothing or 0 claims nothing.").of(Kinds::BOTH),
     k("ports.*", "on", Args, "Where: claims collide only where they share one.").d(r#"["host"]"#).of(Kinds::BOTH),
+    k("ports.*", "shares", Str, "Claims with the same word may share their ports: each program takes whichever is free.").of(Kinds::BOTH),
     k("ports.*", "when", Expr, "False: claims nothing.").of(Kinds::BOTH),
     k("ports.*", "each", Each, "One claim for each.").of(Kinds::BOTH),
     k("ports.*", "labels", Strings, "For units with one of these labels.").of(Kinds::BOTH).plain(),
@@ -296,6 +301,7 @@ pub static KEYS: &[Key] = &[
     k("reserve.*", "value", Ports, "The ports.").of(Kinds::PROFILE),
     k("reserve.*", "owner", Str, "Who takes them.").of(Kinds::PROFILE),
     k("reserve.*", "on", Args, "Where.").d(r#"["host"]"#).of(Kinds::PROFILE),
+    k("reserve.*", "shares", Str, "Claims with this word are what is reserved here.").of(Kinds::PROFILE),
     k("reserve.*", "when", Expr, "False: nothing is reserved.").of(Kinds::PROFILE),
     k("reserve.*", "each", Each, "One reservation for each.").of(Kinds::PROFILE),
     k("reserve.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::PROFILE).plain(),

@@ -1,7 +1,7 @@
 //! A merged tree, for what only all layers together can have wrong: keys a table cannot do without, keys that exclude
 //! each other, keys of another kind of unit, tables inside merged JSON.
 
-use super::a;
+use super::{a, nearest};
 use crate::config::keys::FileKind;
 use crate::config::parse::quoted;
 use crate::config::tree::{Entry, Item, Node, Table};
@@ -15,6 +15,12 @@ const REQUIRED: &[(&str, &[&str], &str)] = &[
     ("reserve", &["value"], "value = \"60000-60015\""),
     ("signature", &["pattern"], "pattern = 'REGEX'"),
     ("bootstrap", &["inject", "wrap", "run", "check"], "run = [\"program\"]"),
+    ("managed", &["flags"], "flags = [\"--port\"]"),
+    (
+        "rule",
+        &["default", "fill", "set", "unset", "prepend", "append", "merge"],
+        "default = { NAME = \"value\" }",
+    ),
 ];
 
 /// Ways to ask; a table of probes has one of them.
@@ -43,9 +49,18 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
     let Some(root) = node.as_table() else { return out };
     for (section, keys, example) in REQUIRED {
         for (name, key, thing) in tables(root, section) {
-            if !keys.iter().any(|wanted| thing.get(wanted).is_some()) {
+            if !is_whole(thing, keys) {
                 let words = keys.iter().map(|wanted| format!("`{wanted}`")).collect::<Vec<_>>().join(" or ");
-                out.push(missing(key, format!("[{section}.{name}] has no {words}"), example));
+                // Half a thing is most often an override whose name is misspelt.
+                let others = tables(root, section).filter(|(_, _, other)| is_whole(other, keys));
+                let message = format!("[{section}.{name}] has no {words}");
+                out.push(match nearest(name, others.map(|(other, _, _)| other)) {
+                    Some(near) => Diagnostic::error(Code::MissingKey, message)
+                        .at(key, "no layer below has one of this name")
+                        .with_patch(format!("did you mean `{near}`?"), key, near)
+                        .with_help(format!("if it is a new one, add `{example}`")),
+                    None => missing(key, message, example),
+                });
             }
         }
     }
@@ -67,6 +82,11 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
         unit_kind(root, &mut out);
     }
     out
+}
+
+/// Whether a named thing has one of the keys it cannot do without.
+fn is_whole(thing: &Table, keys: &[&str]) -> bool {
+    keys.iter().any(|wanted| thing.get(wanted).is_some())
 }
 
 fn missing(place: Span, message: String, example: &str) -> Diagnostic {

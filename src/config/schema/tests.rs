@@ -50,7 +50,7 @@ fn templates_stand_for_any_value() {
 
 #[test]
 fn expressions_are_bare_and_may_be_truth_values() {
-    accepted("when = true\n[rule.x]\nwhen = \"env.A is defined\"");
+    accepted("when = true\n[rule.x]\nwhen = \"env.A is defined\"\nset = { A = 1 }");
     check("when = 1", &[(Code::WrongType, "1")]);
     check("when = 'a b'", &[(Code::ExpressionSyntax, "b")]);
     check("args = [{ each = 'd of x', use = ['a'] }]", &[(Code::ExpressionSyntax, "of")]);

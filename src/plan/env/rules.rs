@@ -157,7 +157,12 @@ impl Rule<'_> {
                 (_, Var::Bytes(_)) => false,
                 (_, Var::Unknown) => {
                     // Whoever sets it in the end, it is not known now; the rule may well have its say.
-                    self.change(env, name, Var::Unknown, false, self.origin(action, node.span));
+                    let offered = match value {
+                        Text::Bytes(bytes, false) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+                        Text::Bytes(..) | Text::Nothing | Text::Unknown => None,
+                    };
+                    let origin = Origin { offered, ..self.origin(action, node.span) };
+                    self.change(env, name, Var::Unknown, false, origin);
                     continue;
                 }
             };

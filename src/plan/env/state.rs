@@ -83,6 +83,11 @@ impl EnvState {
         self.entries.get(name)?.chain.iter().rev().find(|origin| origin.action != "kept")
     }
 
+    /// Everything that touched a variable, from the lowest layer to the highest.
+    pub fn chain(&self, name: &str) -> &[Origin] {
+        self.entries.get(name).map(|entry| entry.chain.as_slice()).unwrap_or_default()
+    }
+
     /// The final variables in name order, as bytes. What is unknown is left out.
     pub fn variables(&self) -> Vec<(String, Vec<u8>)> {
         let mut all: Vec<_> = self

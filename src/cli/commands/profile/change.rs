@@ -9,6 +9,7 @@ use crate::cli::here;
 use crate::cli::pipeline::{Context, Loaded, Planned, Sees, once};
 use crate::cli::profiles;
 use crate::cli::toml_patch::Patch;
+use crate::cli::trust;
 use crate::cli::write::atomically;
 use crate::config::tree::{Item, Node};
 use crate::control::client::Client;
@@ -104,7 +105,7 @@ pub fn edit(context: &Context, args: &ProfileEditArgs) -> Result<(), CliError> {
 /// drop-in there that sets the key already), else into a drop-in there.
 fn target(context: &Context, loaded: &Loaded, word: &str, patches: &[Patch]) -> Result<Target, CliError> {
     let name = profiles::named(&loaded.files, &loaded.sources, word)?;
-    profiles::trusted_files(&loaded.files, &loaded.sources, &name)?;
+    trust::refuse_profile(&loaded.files, &loaded.sources, &name)?;
     let path = here::search_path().or_dirs(&context.global.dir);
     let Some(last) = path.folders.last() else {
         return Err(

@@ -11,6 +11,7 @@ use crate::cli::cat_view;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Loaded, Planned, Resolved, Sees, build, once};
 use crate::cli::profiles;
+use crate::cli::trust;
 use crate::diagnostic::{Diagnostic, Level, has_errors, human, json as diagnostics_json};
 use crate::plan::view;
 use serde_json::json;
@@ -35,6 +36,8 @@ fn list(context: &Context) -> Result<(), CliError> {
     let resolved = context.resolve(&[], Sees::Machine)?;
     let chosen = resolved.graph.profile.as_ref();
     let (files, sources) = (&resolved.files, &resolved.sources);
+    let names: Vec<&str> = profiles::names(files).collect();
+    context.report(&trust::warnings(&resolved, Some(&names)), sources)?;
     let rows: Vec<_> =
         profiles::names(files).map(|name| (name, profiles::says(files, sources, name))).collect();
     if context.output.is_json() {
@@ -89,6 +92,7 @@ fn show(context: &Context, name: Option<&str>) -> Result<(), CliError> {
     let chosen = name.map_or_else(|| context.clone(), |name| choosing(context, name));
     let resolved = chosen.resolve(&[], Sees::Machine)?;
     let Some(profile) = &resolved.graph.profile else { return Err(none(context, &resolved)) };
+    context.report(&trust::warnings(&resolved, Some(&[&profile.name])), &resolved.sources)?;
     if context.output.is_json() {
         let tree = cat_view::json(&profile.tree, &resolved.sources);
         return context

@@ -1,0 +1,313 @@
+//! Who may write what root is about to follow: node file, units, the profile in force, drop-ins, the scripts that run, and
+//! the folders they lie in, up to the root of the file system.
+//!
+//! Looks at owners and permission bits, nothing else; access lists are not looked at. Without root nothing is asked: who
+//! may write these files could do no more than the user who runs tenon.
+
+use super::error::{CliError, Kind};
+use super::pipeline::{Planned, Resolved};
+use super::profiles;
+use crate::diagnostic::{Code, Diagnostic, SourceMap};
+use crate::load::{FileSet, Named};
+use indexmap::IndexSet;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Permission bit: everybody may write.
+const OTHERS_WRITE: u32 = 0o002;
+/// Permission bit: the group may write.
+const GROUP_WRITE: u32 = 0o020;
+/// Permission bit of folders: only a file's owner may replace it.
+const STICKY: u32 = 0o1000;
+/// More than this is not read by anybody.
+const MAX_SHOWN: usize = 5;
+
+/// What is known of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct About {
+    uid: u32,
+    gid: u32,
+    mode: u32,
+    folder: bool,
+    /// Nobody can write there: the file system is mounted read-only.
+    read_only: bool,
+}
+
+/// Who else may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Everybody,
+    Group(u32),
+    Owner(u32),
+}
+
+/// What is looked at.
+trait Paths {
+    /// What is known of a path, links followed.
+    fn about(&self, path: &Path) -> Option<About>;
+    /// Where a path really is.
+    fn real(&self, path: &Path) -> PathBuf;
+    /// The owner of everything whose owner has no number here (in a user namespace): nobody who is here.
+    fn nobody(&self) -> Option<u32>;
+}
+
+/// This machine.
+struct Here;
+
+impl Paths for Here {
+    fn about(&self, path: &Path) -> Option<About> {
+        let about = std::fs::metadata(path).ok()?;
+        let flags = nix::sys::statvfs::statvfs(path).map(|about| about.flags());
+        Some(About {
+            uid: about.uid(),
+            gid: about.gid(),
+            mode: about.mode(),
+            folder: about.is_dir(),
+            read_only: flags.is_ok_and(|flags| flags.contains(nix::sys::statvfs::FsFlags::ST_RDONLY)),
+        })
+    }
+
+    fn real(&self, path: &Path) -> PathBuf {
+        std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+    }
+
+    fn nobody(&self) -> Option<u32> {
+        let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
+        let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+        let overflow = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+        if whole { None } else { overflow.trim().parse().ok() }
+    }
+}
+
+/// Who but root may write a path; `listed`: what is added to the folder is read, too.
+fn others(about: About, listed: bool, nobody: Option<u32>) -> Option<Who> {
+    if about.read_only {
+        return None;
+    }
+    if about.uid != 0 && Some(about.uid) != nobody {
+        return Some(Who::Owner(about.uid));
+    }
+    // In a sticky folder files of root stay what they are; others may still be added.
+    if about.folder && about.mode & STICKY != 0 && !listed {
+        return None;
+    }
+    if about.mode & OTHERS_WRITE != 0 {
+        return Some(Who::Everybody);
+    }
+    (about.mode & GROUP_WRITE != 0 && about.gid != 0).then_some(Who::Group(about.gid))
+}
+
+/// What others may write among these files (and folders that are listed), each with who.
+fn open(paths: &dyn Paths, files: &[PathBuf], listed: &[PathBuf]) -> Vec<(PathBuf, Who)> {
+    let mut all: IndexSet<(PathBuf, bool)> = IndexSet::new();
+    for (path, is_listed) in
+        files.iter().map(|path| (path, false)).chain(listed.iter().map(|path| (path, true)))
+    {
+        for place in [path.clone(), paths.real(path)] {
+            for (depth, part) in place.ancestors().enumerate() {
+                if !part.as_os_str().is_empty() {
+                    all.insert((part.to_path_buf(), is_listed && depth == 0));
+                }
+            }
+        }
+    }
+    let nobody = paths.nobody();
+    let mut found: Vec<(PathBuf, Who)> = Vec::new();
+    for (path, listed) in all {
+        let who = paths.about(&path).and_then(|about| others(about, listed, nobody));
+        if let Some(who) = who
+            && !found.iter().any(|(known, _)| *known == path)
+        {
+            found.push((path, who));
+        }
+    }
+    found
+}
+
+fn words(path: &Path, who: Who) -> (String, String) {
+    let path = path.display();
+    match who {
+        Who::Everybody => (format!("everybody may write `{path}`"), format!("`chmod o-w {path}`")),
+        Who::Group(gid) => {
+            let group = nix::unistd::Group::from_gid(gid.into()).ok().flatten();
+            let group = group.map_or_else(|| gid.to_string(), |group| group.name);
+            (format!("group `{group}` may write `{path}`"), format!("`chmod g-w {path}`"))
+        }
+        Who::Owner(uid) => {
+            let user = nix::unistd::User::from_uid(uid.into()).ok().flatten();
+            let user = user.map_or_else(|| uid.to_string(), |user| user.name);
+            (format!("`{path}` belongs to user `{user}`"), format!("`chown root {path}`"))
+        }
+    }
+}
+
+/// Files of these names, and the folders in which more of them would be found.
+fn of<'a>(named: impl Iterator<Item = &'a Named>) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let files: Vec<PathBuf> = named
+        .flat_map(|named| named.file.iter().chain(&named.drop_ins))
+        .map(|file| absolute(&file.path))
+        .collect();
+    let folders: IndexSet<PathBuf> =
+        files.iter().filter_map(|path| path.parent().map(Path::to_path_buf)).collect();
+    (files, folders.into_iter().collect())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// Profiles by name, with what they extend.
+fn of_profiles<'a>(
+    files: &FileSet,
+    sources: &SourceMap,
+    names: impl Iterator<Item = &'a str>,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let lines: IndexSet<String> = names.flat_map(|name| profiles::lineage(files, sources, name)).collect();
+    of(lines.iter().filter_map(|name| files.profiles.get(name)))
+}
+
+/// Everything that a node follows: node file, units, the profile in force, and scripts among the words of its commands.
+fn of_node(resolved: &Resolved, words: &[&str]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let files = &resolved.files;
+    let (mut all, mut listed) = of(files.units.values());
+    let chosen = resolved.graph.profile.iter().map(|profile| profile.name.as_str());
+    let (more, folders) = of_profiles(files, &resolved.sources, chosen);
+    all.extend(more);
+    listed.extend(folders);
+    all.extend(files.node.iter().map(|file| absolute(&file.path)));
+    // One file that was named alone has no folder that is searched.
+    listed.extend(files.folders.iter().map(|folder| absolute(folder)));
+    if files.folders.is_empty() {
+        listed.clear();
+    }
+    all.extend(
+        files.scripts.values().filter(|path| words.iter().any(|word| Path::new(word) == **path)).cloned(),
+    );
+    (all, listed)
+}
+
+/// The words of every command and bootstrap step of a plan.
+fn command_words(planned: &Planned) -> Vec<&str> {
+    let exec = &planned.plan.exec;
+    let steps = exec.iter().flat_map(|exec| exec.steps.iter().map(|step| &step.argv));
+    exec.iter().map(|exec| &exec.argv).chain(steps).flatten().map(String::as_str).collect()
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Root does what these files say: nobody else may write them.
+///
+/// # Errors
+/// [`Kind::Config`] naming each path, who may write it, and the cure.
+pub fn refuse(planned: &Planned) -> Result<(), CliError> {
+    let (files, listed) = of_node(&planned.resolved, &command_words(planned));
+    refuse_open(&files, &listed)
+}
+
+/// The same for one profile and what it extends.
+///
+/// # Errors
+/// As [`refuse`].
+pub fn refuse_profile(files: &FileSet, sources: &SourceMap, name: &str) -> Result<(), CliError> {
+    let (files, listed) = of_profiles(files, sources, std::iter::once(name));
+    refuse_open(&files, &listed)
+}
+
+fn refuse_open(files: &[PathBuf], listed: &[PathBuf]) -> Result<(), CliError> {
+    if !is_root() {
+        return Ok(());
+    }
+    let found = open(&Here, files, listed);
+    let Some(((first, who), more)) = found.split_first() else { return Ok(()) };
+    let (mut message, cure) = words(first, *who);
+    message.push_str(", and what it says is done as root");
+    let mut error = CliError::new(Kind::Config, String::new()).hint(cure);
+    for (path, who) in more.iter().take(MAX_SHOWN) {
+        let (too, cure) = words(path, *who);
+        let _ = write!(message, "\n  {too}");
+        error = error.hint(cure);
+    }
+    if more.len() > MAX_SHOWN {
+        let _ = write!(message, "\n  and {} more", more.len() - MAX_SHOWN);
+    }
+    Err(CliError { message, ..error })
+}
+
+/// The same as warnings, where nothing is done: of the node, or of profiles.
+pub fn warnings(resolved: &Resolved, profiles: Option<&[&str]>) -> Vec<Diagnostic> {
+    if !is_root() {
+        return Vec::new();
+    }
+    let (files, listed) = match profiles {
+        None => of_node(resolved, &[]),
+        Some(names) => of_profiles(&resolved.files, &resolved.sources, names.iter().copied()),
+    };
+    let found = open(&Here, &files, &listed);
+    let one = |(path, who): &(PathBuf, Who)| {
+        let (message, cure) = words(path, *who);
+        Diagnostic::warning(Code::OpenToOthers, format!("{message}: root will not follow it")).with_help(cure)
+    };
+    found.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Paths that are root's alone unless they are named.
+    struct Table(HashMap<&'static str, About>);
+
+    impl Paths for Table {
+        fn about(&self, path: &Path) -> Option<About> {
+            let plain = About { uid: 0, gid: 0, mode: 0o644, folder: false, read_only: false };
+            Some(self.0.get(path.to_str()?).copied().unwrap_or(plain))
+        }
+        fn real(&self, path: &Path) -> PathBuf {
+            if path == Path::new("/etc/t/link.toml") { "/srv/real.toml".into() } else { path.to_path_buf() }
+        }
+        fn nobody(&self) -> Option<u32> {
+            Some(65534)
+        }
+    }
+
+    const ROOTS: About = About { uid: 0, gid: 0, mode: 0o755, folder: false, read_only: false };
+
+    /// `path` is as `about` says; a profile in `/etc/t/profiles` and what is listed are looked at.
+    #[track_caller]
+    fn check(path: &'static str, about: About, expectation: Option<Who>) {
+        let table = Table(HashMap::from([(path, about)]));
+        let files = ["/etc/t/profiles/a2.toml", "/etc/t/link.toml"].map(PathBuf::from);
+        let found = open(&table, &files, &[PathBuf::from("/etc/t/profiles")]);
+        let expected: Vec<(PathBuf, Who)> = expectation.map(|who| (path.into(), who)).into_iter().collect();
+        assert_eq!(found, expected, "{path} {about:?}");
+    }
+
+    #[test]
+    fn who_may_write_what_root_follows() {
+        let file = "/etc/t/profiles/a2.toml";
+        let folder = About { folder: true, ..ROOTS };
+        check(file, ROOTS, None);
+        check(file, About { mode: 0o646, ..ROOTS }, Some(Who::Everybody));
+        check(file, About { mode: 0o664, gid: 50, ..ROOTS }, Some(Who::Group(50)));
+        // Root's own group is root.
+        check(file, About { mode: 0o664, ..ROOTS }, None);
+        check(file, About { uid: 1000, ..ROOTS }, Some(Who::Owner(1000)));
+        // Whoever has no number here cannot be here.
+        check(file, About { uid: 65534, ..ROOTS }, None);
+        check(file, About { mode: 0o666, uid: 1000, read_only: true, ..ROOTS }, None);
+        // Folders: what lies in them can be replaced, in sticky ones only added to.
+        check("/etc/t", About { mode: 0o777, ..folder }, Some(Who::Everybody));
+        check("/etc/t", About { mode: 0o775, gid: 50, ..folder }, Some(Who::Group(50)));
+        check("/etc/t", About { uid: 1000, ..folder }, Some(Who::Owner(1000)));
+        check("/etc", About { mode: 0o1777, ..folder }, None);
+        check("/etc/t/profiles", About { mode: 0o1777, ..folder }, Some(Who::Everybody));
+        // Links: both where it is named and where it is.
+        check("/srv/real.toml", About { mode: 0o666, ..ROOTS }, Some(Who::Everybody));
+        check("/srv", About { mode: 0o777, ..folder }, Some(Who::Everybody));
+        check("/home/x.toml", About { mode: 0o666, ..ROOTS }, None);
+    }
+}
