@@ -204,7 +204,7 @@ fn numbers(env: &TestEnv, unit: &str) -> Vec<Option<u64>> {
 
 /// How many descriptors a runner has when every unit has crashed and is held, so that none runs and none is adopted.
 fn descriptors_at_rest(env: &TestEnv, runner: &crate::runner::Runner<'_>) -> usize {
-    env.node(&["hold"]).code(0);
+    until("a runner that listens", || (env.node(&["hold"]).code == 0).then_some(()));
     until("all units to be down", || {
         let status: serde_json::Value =
             serde_json::from_str(&env.node(&["--output", "json", "status"]).stdout).ok()?;

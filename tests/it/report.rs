@@ -61,7 +61,7 @@ fn what_happened_is_told_after_a_kill() {
 fn a_secret_is_in_no_part_of_the_archive() {
     let env = TestEnv::new();
     let text = format!(
-        "command = [\"sh\", \"-c\", \"echo said $PLAIN $DB_PASSWORD; cat {{{{ file.conf.path }}}}; exec sleep 300\", \"{NAMED}\"]\n\
+        "command = [\"sh\", \"-c\", \"echo said $PLAIN $DB_PASSWORD; cat {{{{ file.conf }}}}; exec sleep 300\", \"{NAMED}\"]\n\
          env = {{ DB_PASSWORD = \"{NAMED}\", PLAIN = \"{{{{ param.key }}}}\" }}\n\
          [param.key]\ntype = \"secret\"\ndefault = \"{PLANTED}\"\n\
          [file.conf]\npath = \"{}/conf\"\nformat = \"text\"\ncontent = \"key {{{{ param.key }}}}\"\n\

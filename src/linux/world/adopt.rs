@@ -90,7 +90,12 @@ impl World {
                         if let Some(unit) = self.units.get_mut(number) {
                             unit.log.mark_seam(clock::wall(), &mut self.console);
                         }
-                        ended.push((id, memory.generation, phase));
+                        // What was fatal to hear is not told once more.
+                        if memory.internal {
+                            memory.process = None;
+                        } else {
+                            ended.push((id, memory.generation, phase));
+                        }
                     }
                 }
             }
