@@ -43,6 +43,7 @@ const H_NAMESPACE: usize = 24;
 const H_CLOCK: usize = 32;
 const H_MARK: usize = 40;
 const H_FAULTS: usize = 320;
+const H_LEAVING: usize = 344;
 // Places in a slot: the child's, then the runner's.
 const S_PROCESS: usize = 0;
 const S_BORN_FOR: usize = 8;
@@ -77,6 +78,8 @@ pub struct Before {
     pub mark: String,
     /// When its clock was zero, on the machine's.
     pub clock: Duration,
+    /// The process that was shutting down, if one was.
+    pub leaving: u64,
     /// Its units.
     pub units: Vec<Left>,
 }
@@ -153,6 +156,11 @@ impl Slots {
         self.map.set(H_MAGIC, MAGIC);
     }
 
+    /// This process shuts down: a new image of it goes on with that, another runner does not.
+    pub fn leaving(&self) {
+        self.map.set(H_LEAVING, u64::from(std::process::id()));
+    }
+
     /// Nobody is to go on from here.
     pub fn forget_all(&self) {
         self.map.set(H_MAGIC, 0);
@@ -198,6 +206,7 @@ impl Slots {
         Before {
             mark: self.text(H_MARK, NAME_MAX),
             clock: Duration::from_nanos(self.map.get(H_CLOCK)),
+            leaving: self.map.get(H_LEAVING),
             units,
         }
     }
