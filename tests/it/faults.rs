@@ -55,7 +55,9 @@ fn the_unit_of_the_failing_event_is_given_up_and_the_others_notice_nothing() {
         assert_eq!(field(&env, "web", "desired_up"), true);
         env.node(&["start", "web"]).code(0);
         assert_eq!(field(&env, "web", "state"), "ready");
+        // It fails once more while everything is stopped: that goes on too.
         assert_eq!(runner.stop(), 0);
+        assert_eq!(runner.said().matches("goes on from what is written down").count(), 2);
     }
 }
 

@@ -110,5 +110,6 @@ fn a_secret_is_in_no_part_of_the_archive() {
         assert!(!recorder.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");
     }
     let mut runner = env.run();
+    until("the runner", || (env.node(&["status"]).code == 0).then_some(()));
     assert_eq!(runner.stop(), 0);
 }

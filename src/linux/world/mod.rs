@@ -223,6 +223,9 @@ impl World {
         self.open_recorder();
         if let Some(before) = before {
             self.adopt(before);
+            if before.leaving == u64::from(std::process::id()) {
+                self.begin_shutdown(false);
+            }
         }
         if let Some(slots) = &self.slots {
             slots.begin(&self.mark, self.clock.start());
@@ -490,6 +493,9 @@ impl World {
     pub fn begin_shutdown(&mut self, fast: bool) {
         self.shutting_down = true;
         self.upward.stopping();
+        if let Some(slots) = &self.slots {
+            slots.leaving();
+        }
         self.inbox.push_back(Event::Shutdown { fast });
     }
 }
