@@ -414,6 +414,15 @@ pub struct ShutdownArgs {
     /// Give up waiting after this long (`90s`, `5m`); the shutdown itself goes on.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
+    /// Switch the machine off afterwards; where the runner is its first process, this is what happens anyway.
+    #[arg(long, group = "machine")]
+    pub poweroff: bool,
+    /// Reboot the machine afterwards; only where the runner is its first process.
+    #[arg(long, group = "machine")]
+    pub reboot: bool,
+    /// Halt the machine afterwards, and leave it on; only where the runner is its first process.
+    #[arg(long, group = "machine")]
+    pub halt: bool,
 }
 
 /// `facts`.

@@ -10,7 +10,7 @@
 //! - `error`: kinds of failure and their exit codes.
 //! - `output`: the only place that prints.
 //!
-//! May import everything, of `linux` only `run`.
+//! May import everything, of `linux` only `run` and `machine`.
 
 mod args;
 mod cat_view;
@@ -33,17 +33,36 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use crate::linux::machine;
 use args::{CommandLine, Format};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use error::{CliError, Kind};
-use output::Output;
+use output::{Output, WARNING};
 use pipeline::Context;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Before a machine on which nothing runs is switched off.
+const LAST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let line = match CommandLine::try_parse() {
+    let output = Output { format: Format::Text };
+    for notice in machine::begin() {
+        output.say(&format!("{WARNING}warning:{WARNING:#} {notice}"));
+    }
+    let code = command_line();
+    if machine::is_first() {
+        // Nothing runs, or a verb has ended that is no runner. Whoever stands before the screen is to be able to read.
+        output.say(&format!("the machine powers off in {} s", LAST_PAUSE.as_secs()));
+        machine::end_after(LAST_PAUSE);
+    }
+    code
+}
+
+fn command_line() -> ExitCode {
+    let line = match CommandLine::try_parse_from(machine::arguments()) {
         Ok(line) => line,
         Err(error) => return ExitCode::from(usage(&error)),
     };

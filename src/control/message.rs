@@ -512,6 +512,32 @@ pub struct ShutdownCall {
     /// Skip the waiting.
     #[serde(default)]
     pub fast: Option<bool>,
+    /// What becomes of the machine afterwards; only where the runner is its first process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineEnd>,
+}
+
+/// What becomes of a machine whose first process is the runner, once everything has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MachineEnd {
+    /// It is switched off.
+    Poweroff,
+    /// It starts again.
+    Reboot,
+    /// It stands still, and stays on.
+    Halt,
+}
+
+impl MachineEnd {
+    /// `powers off`.
+    pub fn words(self) -> &'static str {
+        match self {
+            MachineEnd::Poweroff => "powers off",
+            MachineEnd::Reboot => "reboots",
+            MachineEnd::Halt => "halts",
+        }
+    }
 }
 
 /// A call that was answered with an error.

@@ -21,8 +21,8 @@ mod service;
 mod session;
 
 pub use message::{
-    Access, Error, EventRecord, INTERFACE, InForce, JobRequest, KillScope, LogLine, Outcome, PlanChange,
-    ProbeFinding, ReloadCall, ReloadReply, RunnerInfo, Setting, Sign,
+    Access, Error, EventRecord, INTERFACE, InForce, JobRequest, KillScope, LogLine, MachineEnd, Outcome,
+    PlanChange, ProbeFinding, ReloadCall, ReloadReply, RunnerInfo, Setting, Sign,
 };
 pub use service::{Answer, Runner, Ticket, dispatch};
 pub use session::{OUTPUT_MAX, Session};

@@ -2,8 +2,8 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, HoldCall, INTERFACE, InForce, InfoLine,
-    JobRequest, KillCall, LogLine, LogsCall, LogsReply, PlanChange, PlanReply, ReexecCall, ReloadCall,
-    ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
+    JobRequest, KillCall, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply, ReexecCall,
+    ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
     StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
@@ -81,8 +81,11 @@ pub trait Runner {
     fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error>;
     /// What was planned, as `tenon plan --output json` shows it.
     fn plan(&self) -> Value;
-    /// Begins an ordered shutdown.
-    fn shutdown(&mut self, fast: bool);
+    /// Begins an ordered shutdown; `machine`: with that at its end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if there is no machine that is this runner's to end.
+    fn shutdown(&mut self, fast: bool, machine: Option<MachineEnd>) -> Result<(), Error>;
 }
 
 /// What a call leads to.
@@ -222,8 +225,8 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         }
         "GetPlan" => Ok(Answer::Reply(Reply::of(&PlanReply { plan: runner.plan() }))),
         "Shutdown" => {
-            let ShutdownCall { fast } = parameters(call)?;
-            runner.shutdown(fast.unwrap_or(false));
+            let ShutdownCall { fast, machine } = parameters(call)?;
+            runner.shutdown(fast.unwrap_or(false), machine)?;
             Ok(Answer::Reply(Reply::default()))
         }
         _ => Err(Error::MethodNotFound(method.to_owned())),

@@ -20,7 +20,7 @@ struct Fake {
     units: Vec<UnitSnapshot>,
     events: Vec<EventRecord>,
     begun: Vec<JobRequest>,
-    shutdown: Option<bool>,
+    shutdown: Option<(bool, Option<MachineEnd>)>,
 }
 
 pub(super) fn unit(name: &str, state: State) -> UnitSnapshot {
@@ -123,8 +123,12 @@ impl Runner for Fake {
     fn plan(&self) -> Value {
         json!({ "units": [] })
     }
-    fn shutdown(&mut self, fast: bool) {
-        self.shutdown = Some(fast);
+    fn shutdown(&mut self, fast: bool, machine: Option<MachineEnd>) -> Result<(), Error> {
+        if machine == Some(MachineEnd::Halt) {
+            return Err(Error::Unavailable("this runner is not the first process of a machine".to_owned()));
+        }
+        self.shutdown = Some((fast, machine));
+        Ok(())
     }
 }
 
@@ -351,10 +355,24 @@ fn calls_on_one_connection_are_answered_in_order() {
     send(&mut session, &mut runner, &json!({ "method": "dev.tenon.Runner.Shutdown" }));
     assert_eq!(runner.shutdown, None, "the second call waits for the first");
     session.job_done(Ticket(1), &Outcome::Failed("no".to_owned()), &mut runner);
-    assert_eq!(runner.shutdown, Some(false));
+    assert_eq!(runner.shutdown, Some((false, None)));
     let replies = taken(&mut session);
     assert_eq!(replies.len(), 2);
     assert_eq!(replies[0]["error"], "dev.tenon.Runner.Failed");
+}
+
+#[test]
+fn what_becomes_of_the_machine_is_said_to_who_has_one() {
+    let (mut session, mut runner) = (Session::new(Access::Full), Fake::new());
+    let call = |end: &str| json!({ "method": "dev.tenon.Runner.Shutdown", "parameters": { "machine": end } });
+    send(&mut session, &mut runner, &call("reboot"));
+    assert_eq!(runner.shutdown, Some((false, Some(MachineEnd::Reboot))));
+    send(&mut session, &mut runner, &call("halt"));
+    send(&mut session, &mut runner, &call("sleep"));
+    let replies = taken(&mut session);
+    assert_eq!(replies[0].get("error"), None);
+    assert_eq!(replies[1]["error"], "dev.tenon.Runner.Unavailable");
+    assert_eq!(replies[2]["error"], "org.varlink.service.InvalidParameter");
 }
 
 #[test]
@@ -363,7 +381,7 @@ fn a_oneway_call_is_done_and_not_answered() {
     let shutdown =
         json!({ "method": "dev.tenon.Runner.Shutdown", "oneway": true, "parameters": { "fast": true } });
     send(&mut session, &mut runner, &shutdown);
-    assert_eq!(runner.shutdown, Some(true));
+    assert_eq!(runner.shutdown, Some((true, None)));
     assert_eq!(session.output(), b"");
 }
 

@@ -22,7 +22,12 @@ const STALE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Cgroups {
     base: Option<PathBuf>,
+    /// Where this process came from, and goes back to.
+    home: PathBuf,
     controllers: Vec<String>,
+    /// Controllers are handed down once a unit has limits: nobody can be put into a cgroup that does so, and the next
+    /// runner is to be put where this one was.
+    late: bool,
     /// Why there is none, or why it cannot limit; for people.
     pub notice: Option<String>,
 }
@@ -41,7 +46,9 @@ pub struct Made {
 impl Cgroups {
     /// Looks for it, and takes a place in it.
     pub fn find(key: &str) -> Self {
-        match Self::take(Path::new("/proc"), key) {
+        // A service manager that starts a runner anew puts it where the last one was.
+        let managed = std::env::var_os("INVOCATION_ID").is_some();
+        match Self::take(Path::new("/proc"), key, managed) {
             Ok(found) => found,
             Err(why) => Self {
                 notice: Some(format!(
@@ -52,13 +59,15 @@ impl Cgroups {
         }
     }
 
-    fn take(proc: &Path, key: &str) -> Result<Self, String> {
+    fn take(proc: &Path, key: &str, managed: bool) -> Result<Self, String> {
         let mut own = own_folder(proc)?;
         let name = format!("tenon-{key}");
         // After a change of the binary this process is in its place already.
         if own.ends_with(Path::new(&name).join("runner")) {
             own = own.ancestors().nth(2).map_or_else(|| own.clone(), Path::to_owned);
         }
+        let home = own.clone();
+        own = place_of_units(own);
         clear_stale(&own);
         let base = own.join(name);
         let cannot =
@@ -71,10 +80,24 @@ impl Cgroups {
             let _ = fs::remove_dir(&base);
             return Err(cannot("enter the cgroup", &error));
         }
-        let (controllers, refused) = hand_down(&own, &base);
-        let notice =
+        let late = managed && home == own;
+        let mut found = Self { base: Some(base), home, late, ..Self::default() };
+        if !late {
+            found.hand_down();
+        }
+        Ok(found)
+    }
+
+    /// Hands controllers down to the cgroups of units.
+    fn hand_down(&mut self) {
+        self.late = false;
+        let Some((base, own)) = self.base.as_deref().and_then(|base| Some((base, base.parent()?))) else {
+            return;
+        };
+        let (controllers, refused) = hand_down(own, base);
+        self.controllers = controllers;
+        self.notice =
             refused.map(|why| format!("{why}: limits of `[cgroup]` cannot be set, trees of units are exact"));
-        Ok(Self { base: Some(base), controllers, notice })
     }
 
     /// Whether units have cgroups.
@@ -89,7 +112,10 @@ impl Cgroups {
     }
 
     /// Makes a unit's cgroup and sets its limits. `Err`: one that must hold does not.
-    pub fn make(&self, unit: &str, limits: &CgroupLimits) -> Result<Option<Made>, String> {
+    pub fn make(&mut self, unit: &str, limits: &CgroupLimits) -> Result<Option<Made>, String> {
+        if self.late && !limits.settings.is_empty() {
+            self.hand_down();
+        }
         let Some(path) = self.path(unit) else {
             let Some((key, _, _)) = limits.settings.first() else { return Ok(None) };
             let why = self.notice.as_deref().and_then(|notice| notice.split(": trees").next());
@@ -143,9 +169,8 @@ impl Cgroups {
                 remove(&entry.path());
             }
         }
-        let Some(own) = base.parent() else { return };
         // Only an empty one can be taken away, so the runner leaves first; where it may not go back, the folder stays.
-        if fs::write(own.join("cgroup.procs"), "0").is_ok() {
+        if fs::write(self.home.join("cgroup.procs"), "0").is_ok() {
             let _ = fs::remove_dir(base.join("runner"));
             let _ = fs::remove_dir(base);
         }
@@ -188,9 +213,19 @@ pub fn kill(path: &Path) -> bool {
     fs::write(path.join("cgroup.kill"), "1").is_ok()
 }
 
-/// How often the kernel has killed something in this cgroup, or below, for memory.
-pub fn oom_kills(path: &Path) -> u64 {
-    counter(&path.join("memory.events"), "oom_kill")
+/// What the kernel has counted about memory in a cgroup and below.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryEvents {
+    /// How often a limit there was used up.
+    pub oom: u64,
+    /// How many processes there were killed, whoever's memory was used up.
+    pub kills: u64,
+}
+
+/// Reads them; all zero without the memory controller.
+pub fn memory_events(path: &Path) -> MemoryEvents {
+    let file = path.join("memory.events");
+    MemoryEvents { oom: counter(&file, "oom"), kills: counter(&file, "oom_kill") }
 }
 
 /// A line `name number` of a file of such lines; 0 if there is none.
@@ -198,6 +233,21 @@ pub fn counter(path: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Where cgroups of units are made: where this process is; or, if that is a leaf with the name of the runner's own,
+/// beside it.
+///
+/// Whoever starts the runner puts it into a cgroup, and could not do so a second time once that one hands controllers
+/// down. So a manager that is to start it again while its units live gives it a leaf of this name
+/// (systemd: `DelegateSubgroup=runner`). That of another runner of ours is its own affair.
+fn place_of_units(own: PathBuf) -> PathBuf {
+    let above = own.parent().filter(|_| own.ends_with("runner"));
+    let name = above.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+    match above {
+        Some(above) if !name.starts_with("tenon-") => above.to_owned(),
+        _ => own,
+    }
 }
 
 fn make(path: &Path) -> std::io::Result<()> {
@@ -300,19 +350,51 @@ mod tests {
         let check = |own: &str, key: &str, expected: &str| {
             fs::write(at("proc/self/cgroup"), format!("0::{own}")).unwrap();
             fs::write(at("cg").join(own.trim_start_matches('/')).join("cgroup.procs"), "").unwrap();
-            let found = Cgroups::take(&at("proc"), key).unwrap();
+            let found = Cgroups::take(&at("proc"), key, false).unwrap();
             assert_eq!(found.path("a"), Some(at(expected)));
         };
         check("/", "k", "cg/tenon-k/a.unit");
         // As after a change of the binary: units keep theirs.
         check("/tenon-k/runner", "k", "cg/tenon-k/a.unit");
+        // A leaf that a service manager has made for it: units lie beside it.
+        fs::create_dir_all(at("cg/node.service/runner")).unwrap();
+        check("/node.service/runner", "k", "cg/node.service/tenon-k/a.unit");
         // In the place of another runner, it takes one below.
         check("/tenon-k/runner", "l", "cg/tenon-k/runner/tenon-l/a.unit");
     }
 
     #[test]
+    fn under_a_service_manager_controllers_wait_for_a_unit_with_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["proc/self", "cg/a.service", "cg/b.service/runner"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let mount = format!("30 24 0:26 / {} rw - cgroup2 cgroup2 rw", at("cg").display());
+        fs::write(at("proc/self/mountinfo"), mount).unwrap();
+        let take = |service: &str| {
+            fs::write(at("proc/self/cgroup"), format!("0::/{service}")).unwrap();
+            fs::write(at("cg").join(service).join("cgroup.procs"), "").unwrap();
+            fs::write(at("cg").join(service).join("cgroup.controllers"), "pids memory").unwrap();
+            Cgroups::take(&at("proc"), "k", true).unwrap()
+        };
+        let control = at("cg/a.service/cgroup.subtree_control");
+        let mut cgroups = take("a.service");
+        cgroups.make("plain", &CgroupLimits::default()).unwrap();
+        assert!(!control.exists());
+        let setting = ("pids_max".to_owned(), "pids.max".to_owned(), "9".to_owned());
+        let limits = CgroupLimits { settings: vec![setting], degrade: true, ..CgroupLimits::default() };
+        cgroups.make("limited", &limits).unwrap();
+        assert_eq!(fs::read_to_string(control).unwrap(), "+pids");
+        // In a leaf of its own there is nothing to wait for.
+        fs::write(at("cg/b.service/cgroup.controllers"), "pids").unwrap();
+        take("b.service/runner");
+        assert!(at("cg/b.service/cgroup.subtree_control").exists());
+    }
+
+    #[test]
     fn limits_without_a_cgroup_fail_by_name_or_are_left_out() {
-        let none =
+        let mut none =
             Cgroups { notice: Some("no cgroup2 is mounted: trees of …".to_owned()), ..Cgroups::default() };
         let setting = ("memory_max".to_owned(), "memory.max".to_owned(), "1".to_owned());
         let mut limits = CgroupLimits { settings: vec![setting], ..CgroupLimits::default() };

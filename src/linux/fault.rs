@@ -25,6 +25,7 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::clock::Clock;
+use super::machine;
 use super::recorder::{Kind, Recorder};
 use super::signals::Blocked;
 use super::slots::{Slots, still_there};
@@ -147,7 +148,7 @@ impl Guard {
     /// The same binary once more, in this process. Returns why not.
     fn go_on(&self) -> String {
         let name = |word: OsString| CString::new(word.into_vec());
-        let argv: Result<Vec<CString>, _> = std::env::args_os().map(name).collect();
+        let argv: Result<Vec<CString>, _> = machine::arguments().into_iter().map(name).collect();
         let env = std::env::vars_os().map(|(mut key, value)| {
             key.push("=");
             key.push(value);

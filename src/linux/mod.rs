@@ -19,6 +19,7 @@ mod helper;
 mod identity;
 mod lastwords;
 mod log;
+pub mod machine;
 mod notify;
 mod oom;
 mod place;

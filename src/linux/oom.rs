@@ -1,26 +1,40 @@
-//! Who died because memory ran out. The kernel tells nobody but counts: in the unit's own cgroup, in those above (also
-//! of version 1), and for the whole machine.
+//! Who died because memory ran out, and whose limit it was. The kernel tells nobody but counts: in the unit's own
+//! cgroup, in those above (also of version 1), and for the whole machine.
 //!
-//! A counter that has moved since it was last looked at explains a death by KILL that nobody here asked for. The unit's
-//! own counter is proof; the others are the best there is, and the words say which one it was.
+//! Two counters of a cgroup (version 2) matter. `oom_kill` counts the victims in it and below, whoever's memory ran out:
+//! in the unit's own cgroup it is the proof of a kill. `oom` counts how often its own limit (or one below) was the
+//! reason. So a victim of the machine, or of a cgroup above, moves the unit's `oom_kill` alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cgroup;
+use super::cgroup::{self, MemoryEvents};
+use super::words;
 
 /// The counters outside of units' own cgroups.
 #[derive(Debug)]
 pub struct OomWatch {
     counters: Vec<Counter>,
+    /// The outermost cgroup that can be seen is the real root: what no limit explains is the whole machine's memory.
+    sees_root: bool,
+    /// What was found last: kills come in groups, and the counters have moved for all of them at once.
+    last: Option<String>,
 }
 
 #[derive(Debug)]
 struct Counter {
     file: PathBuf,
     name: &'static str,
-    whose: String,
+    kind: Kind,
     seen: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    /// The limit of this cgroup was used up: its name, and the file of the limit.
+    Limit(String, PathBuf),
+    /// Somebody was killed, for whatever reason.
+    Kill,
 }
 
 impl OomWatch {
@@ -31,73 +45,221 @@ impl OomWatch {
 
     fn at(proc: &Path, cgroups: &Path) -> Self {
         let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-        let mut counters = Vec::new();
-        let mut add = |file: PathBuf, name, whose: String| {
-            let seen = cgroup::counter(&file, name);
-            counters.push(Counter { file, name, whose, seen });
-        };
+        let mut watch = Self { counters: Vec::new(), sees_root: true, last: None };
         for line in text.lines() {
             let mut fields = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-            let (mount, file) = match controllers {
-                "" => (cgroups.to_owned(), "memory.events"),
-                _ if controllers.split(',').any(|name| name == "memory") => {
-                    (cgroups.join("memory"), "memory.oom_control")
-                }
-                _ => continue,
-            };
+            let second = controllers.is_empty();
+            if !second && controllers.split(',').all(|name| name != "memory") {
+                continue;
+            }
+            let mount = if second { cgroups.to_owned() } else { cgroups.join("memory") };
             // From a cgroup namespace or a container the path may lead nowhere: the mount itself is its place then.
             for above in Path::new(path.trim_start_matches('/')).ancestors() {
-                let file = mount.join(above).join(file);
-                if file.exists() {
-                    let limited = format!("the limit of cgroup `/{}`", above.display());
-                    add(file, "oom_kill", limited);
-                }
+                watch.add_cgroup(&mount.join(above), &format!("/{}", above.display()), second);
+            }
+            if second {
+                // The real root has none.
+                watch.sees_root &= !mount.join("memory.events").exists();
             }
         }
-        add(proc.join("vmstat"), "oom_kill", "memory of the whole machine".to_owned());
-        Self { counters }
+        watch.add(proc.join("vmstat"), "oom_kill", Kind::Kill);
+        watch
     }
 
-    /// Whether memory ran out somewhere above since the last call: where. Moves the marks on.
-    pub fn moved(&mut self) -> Option<String> {
-        let mut found = None;
+    fn add_cgroup(&mut self, folder: &Path, name: &str, second: bool) {
+        if !second {
+            let limit = Kind::Limit(name.to_owned(), folder.join("memory.limit_in_bytes"));
+            self.add(folder.join("memory.oom_control"), "oom_kill", limit);
+            return;
+        }
+        // Those of this one alone, where the kernel tells them (5.2).
+        let own = folder.join("memory.events.local");
+        let file = if own.exists() { own } else { folder.join("memory.events") };
+        self.add(file, "oom", Kind::Limit(name.to_owned(), folder.join("memory.max")));
+        self.add(folder.join("memory.events"), "oom_kill", Kind::Kill);
+    }
+
+    fn add(&mut self, file: PathBuf, name: &'static str, kind: Kind) {
+        if file.exists() {
+            let seen = cgroup::counter(&file, name);
+            self.counters.push(Counter { file, name, kind, seen });
+        }
+    }
+
+    /// Whether the kernel killed a process for memory since the last call: whose memory was used up, in words. `own`: a
+    /// unit's cgroup and its counters at the unit's start; with it nobody else's misfortune is taken for the unit's.
+    /// Moves the marks on.
+    pub fn killed(&mut self, own: Option<(&Path, MemoryEvents)>) -> Option<String> {
+        let (mut limit, mut somebody) = (None, false);
         for counter in &mut self.counters {
             let now = cgroup::counter(&counter.file, counter.name);
-            if now > counter.seen && found.is_none() {
-                found = Some(counter.whose.clone());
+            if now > counter.seen {
+                somebody = true;
+                if let (None, Kind::Limit(name, file)) = (&limit, &counter.kind) {
+                    limit = Some(format!("the limit of cgroup `{name}`{}", size(file)));
+                }
             }
             counter.seen = now;
         }
-        found
+        let machine = || {
+            let above =
+                if self.sees_root { "" } else { ", or the limit of a cgroup that cannot be seen from here" };
+            format!("memory of the whole machine{above}")
+        };
+        let found = somebody.then(|| limit.unwrap_or_else(machine));
+        if let Some(found) = &found {
+            self.last = Some(found.clone());
+        }
+        // Without the memory controller it counts nothing, and says nothing.
+        let Some((path, before)) = own.filter(|(path, _)| path.join("memory.events").exists()) else {
+            return found;
+        };
+        let now = cgroup::memory_events(path);
+        if now.kills <= before.kills {
+            return None;
+        }
+        if now.oom > before.oom {
+            return Some(format!("the limit of its own cgroup{}", size(&path.join("memory.max"))));
+        }
+        Some(found.or_else(|| self.last.clone()).unwrap_or_else(machine))
     }
+}
+
+/// `, 32 MB,` for a file that holds a limit.
+fn size(file: &Path) -> String {
+    let limit = fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    // Version 1 writes none as a number near the largest one.
+    let limit = limit.filter(|bytes| *bytes < 1 << 60);
+    limit.map(|bytes| format!(", {},", words::bytes(bytes))).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    struct Machine {
+        folder: tempfile::TempDir,
+    }
+
+    impl Machine {
+        /// A runner in `/pod/box`, and a unit below it.
+        fn new() -> Self {
+            let machine = Self { folder: tempfile::tempdir().unwrap() };
+            for path in ["proc/self", "cg/pod/box/runner", "cg/pod/box/a.unit"] {
+                fs::create_dir_all(machine.at(path)).unwrap();
+            }
+            fs::write(machine.at("proc/self/cgroup"), "0::/pod/box\n").unwrap();
+            fs::write(machine.at("cg/pod/memory.max"), "104857600\n").unwrap();
+            fs::write(machine.at("cg/pod/box/memory.max"), "max\n").unwrap();
+            fs::write(machine.at("cg/pod/box/a.unit/memory.max"), "33554432\n").unwrap();
+            for path in ["pod", "pod/box", "pod/box/a.unit"] {
+                machine.count(path, 0, 0, 0);
+            }
+            machine.kills(0);
+            machine
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.folder.path().join(path)
+        }
+
+        /// The counters of a cgroup: limits used up in it alone, in it and below, and victims in it and below.
+        fn count(&self, path: &str, local: u64, oom: u64, kills: u64) {
+            let folder = self.at("cg").join(path);
+            fs::write(folder.join("memory.events"), format!("max 7\noom {oom}\noom_kill {kills}\n")).unwrap();
+            fs::write(folder.join("memory.events.local"), format!("oom {local}\noom_kill 0\n")).unwrap();
+        }
+
+        fn kills(&self, all: u64) {
+            fs::write(self.at("proc/vmstat"), format!("nr_free 5\noom_kill {all}\n")).unwrap();
+        }
+
+        fn watch(&self) -> OomWatch {
+            OomWatch::at(&self.at("proc"), &self.at("cg"))
+        }
+    }
+
+    /// What is told of the unit, whose counters were zero at its start.
+    fn of_unit(machine: &Machine, watch: &mut OomWatch) -> Option<String> {
+        watch.killed(Some((&machine.at("cg/pod/box/a.unit"), MemoryEvents::default())))
+    }
+
     #[test]
-    fn the_nearest_counter_that_moved_is_named() {
-        let root = tempfile::tempdir().unwrap();
-        let (proc, groups) = (root.path().join("proc"), root.path().join("cg"));
-        fs::create_dir_all(proc.join("self")).unwrap();
-        fs::create_dir_all(groups.join("pod/box")).unwrap();
-        fs::write(proc.join("self/cgroup"), "0::/pod/box\n").unwrap();
-        let write = |box_: u64, pod: u64, machine: u64| {
-            fs::write(groups.join("pod/box/memory.events"), format!("oom 9\noom_kill {box_}\n")).unwrap();
-            fs::write(groups.join("pod/memory.events"), format!("oom_kill {pod}\n")).unwrap();
-            fs::write(proc.join("vmstat"), format!("nr_free 5\noom_kill {machine}\n")).unwrap();
+    fn its_own_limit() {
+        let machine = Machine::new();
+        let mut watch = machine.watch();
+        assert_eq!(of_unit(&machine, &mut watch), None);
+        machine.count("pod/box/a.unit", 1, 1, 1);
+        machine.count("pod/box", 0, 1, 1);
+        machine.count("pod", 0, 1, 1);
+        machine.kills(1);
+        assert_eq!(of_unit(&machine, &mut watch).unwrap(), "the limit of its own cgroup, 32.0 MB,");
+    }
+
+    #[test]
+    fn the_limit_of_one_above_and_a_second_victim_of_it() {
+        let machine = Machine::new();
+        let mut watch = machine.watch();
+        machine.count("pod/box/a.unit", 0, 0, 1);
+        machine.count("pod/box", 0, 0, 2);
+        machine.count("pod", 1, 1, 2);
+        machine.kills(2);
+        assert_eq!(of_unit(&machine, &mut watch).unwrap(), "the limit of cgroup `/pod`, 100.0 MB,");
+        assert_eq!(of_unit(&machine, &mut watch).unwrap(), "the limit of cgroup `/pod`, 100.0 MB,");
+    }
+
+    #[test]
+    fn memory_of_the_machine() {
+        let machine = Machine::new();
+        let mut watch = machine.watch();
+        machine.count("pod/box/a.unit", 0, 0, 1);
+        machine.count("pod/box", 0, 0, 1);
+        machine.count("pod", 0, 0, 1);
+        machine.kills(1);
+        assert_eq!(of_unit(&machine, &mut watch).unwrap(), "memory of the whole machine");
+        // In a container the outermost cgroup is no root.
+        fs::write(machine.at("cg/memory.events"), "oom 0\noom_kill 1\n").unwrap();
+        let mut watch = machine.watch();
+        machine.kills(2);
+        let said = "memory of the whole machine, or the limit of a cgroup that cannot be seen from here";
+        assert_eq!(of_unit(&machine, &mut watch).unwrap(), said);
+    }
+
+    #[test]
+    fn what_happens_to_others_is_not_taken_for_its_own() {
+        let machine = Machine::new();
+        let mut watch = machine.watch();
+        machine.count("pod/box", 0, 1, 1);
+        machine.kills(1);
+        assert_eq!(of_unit(&machine, &mut watch), None);
+        assert_eq!(of_unit(&machine, &mut watch), None);
+    }
+
+    #[test]
+    fn without_a_cgroup_of_its_own_the_nearest_counter_tells() {
+        let machine = Machine::new();
+        let mut watch = machine.watch();
+        assert_eq!(watch.killed(None), None);
+        machine.count("pod/box", 1, 1, 1);
+        machine.kills(1);
+        assert_eq!(watch.killed(None).unwrap(), "the limit of cgroup `/pod/box`");
+        assert_eq!(watch.killed(None), None);
+    }
+
+    #[test]
+    fn version_1() {
+        let machine = Machine::new();
+        fs::create_dir_all(machine.at("cg/memory/pod")).unwrap();
+        fs::write(machine.at("proc/self/cgroup"), "4:memory:/pod\n2:cpu:/\n").unwrap();
+        fs::write(machine.at("cg/memory/pod/memory.limit_in_bytes"), "67108864\n").unwrap();
+        let write = |kills: u64| {
+            let text = format!("under_oom 0\noom_kill {kills}\n");
+            fs::write(machine.at("cg/memory/pod/memory.oom_control"), text).unwrap();
         };
-        write(1, 1, 5);
-        let mut watch = OomWatch::at(&proc, &groups);
-        assert_eq!(watch.moved(), None);
-        write(2, 2, 6);
-        assert_eq!(watch.moved().unwrap(), "the limit of cgroup `/pod/box`");
-        assert_eq!(watch.moved(), None);
-        write(2, 3, 7);
-        assert_eq!(watch.moved().unwrap(), "the limit of cgroup `/pod`");
-        write(2, 3, 8);
-        assert_eq!(watch.moved().unwrap(), "memory of the whole machine");
+        write(3);
+        let mut watch = machine.watch();
+        write(4);
+        assert_eq!(watch.killed(None).unwrap(), "the limit of cgroup `/pod`, 64.0 MB,");
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::fault::Guard;
 use super::log::Console;
+use super::machine;
 use super::poller::{Interest, Poller, Token};
 use super::rundir::{Missing, RunDir};
 use super::serve::Server;
@@ -46,6 +47,8 @@ pub struct RunOptions {
     /// One command in the foreground (`run -- CMD`): it has the runner's standard streams and terminal, and every
     /// signal is passed on to it unchanged.
     pub foreground: bool,
+    /// This process is the first of a machine, which ends with it.
+    pub machine: bool,
     /// Units outlive a runner that is killed, and the next one goes on with them.
     pub keep_units: bool,
     /// For the jitter of back-off.
@@ -63,6 +66,7 @@ pub struct RunOptions {
 }
 
 /// Runs a plan until its end and returns the exit status. Takes over signals and standard error of this process.
+/// As the first process of a machine it does not return once the plan has begun to run: the machine ends.
 pub fn run(plan: Plan, options: RunOptions) -> i32 {
     if !options.foreground {
         sys::hide_from(3);
@@ -83,7 +87,7 @@ pub fn run(plan: Plan, options: RunOptions) -> i32 {
     };
     let prepared = Poller::new()
         .map_err(|errno| format!("cannot make an epoll set: {}", errno.desc()))
-        .and_then(|poller| Ok((take_signals(&poller, options.foreground)?, poller)));
+        .and_then(|poller| Ok((take_signals(&poller, &options)?, poller)));
     match prepared {
         Ok((signals, poller)) => {
             let slots = run_dir.as_ref().filter(|_| !options.foreground).map(RunDir::slots);
@@ -99,9 +103,10 @@ pub fn run(plan: Plan, options: RunOptions) -> i32 {
 }
 
 /// Signals come through a descriptor from now on, and orphans of units come to the runner.
-fn take_signals(poller: &Poller, all: bool) -> Result<Signals, String> {
+fn take_signals(poller: &Poller, options: &RunOptions) -> Result<Signals, String> {
     sys::ensure_stdio().map_err(|error| format!("cannot open `/dev/null`: {error}"))?;
-    let signals = Signals::take(all).map_err(|error| format!("cannot take signals: {error}"))?;
+    let signals = Signals::take(options.foreground, options.machine)
+        .map_err(|error| format!("cannot take signals: {error}"))?;
     poller
         .add(signals.fd(), Token::Signals, Interest::Read)
         .map_err(|errno| format!("cannot watch for signals: {}", errno.desc()))?;
@@ -117,20 +122,21 @@ struct Loop {
     server: Server,
     signals: Signals,
     foreground: bool,
+    machine: bool,
     reap_again: bool,
 }
 
 impl Loop {
     fn new(world: World, signals: Signals) -> Self {
         let mut server = Server::default();
-        let foreground = world.options.foreground;
+        let (foreground, machine) = (world.options.foreground, world.options.machine);
         let group = world.options.control_group.as_deref();
         if let Some(path) = world.socket_path()
             && let Err(why) = server.listen(&path, group, &world.poller)
         {
             tracing::warn!("{why}; there is no control socket");
         }
-        Self { world, server, signals, foreground, reap_again: true }
+        Self { world, server, signals, foreground, machine, reap_again: true }
     }
 
     /// Turns until the supervisor has said its last word.
@@ -141,6 +147,9 @@ impl Loop {
             if let Some(code) = self.world.exit {
                 self.server.close(&self.world.poller);
                 self.world.leave(code);
+                if self.machine {
+                    machine::end(self.world.ending());
+                }
                 // As a shell would say it.
                 return if self.foreground && self.world.never_ran { EXIT_NOT_EXECUTED } else { code };
             }
@@ -205,6 +214,7 @@ impl Loop {
             match signal {
                 libc::SIGCHLD => self.reap_again = self.world.reap(),
                 _ if self.foreground => self.pass_on(signal),
+                _ if self.machine && self.end_machine(signal) => {}
                 libc::SIGTERM | libc::SIGINT => self.world.begin_shutdown(false),
                 libc::SIGQUIT => self.world.begin_shutdown(true),
                 libc::SIGUSR1 => self.world.reopen(),
@@ -213,6 +223,14 @@ impl Loop {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a signal says what is to become of the machine; then everything is to stop. Who said it first is heard.
+    fn end_machine(&mut self, signal: i32) -> bool {
+        let Some(how) = machine::asked_by(signal) else { return false };
+        self.world.ending.get_or_insert(how);
+        self.world.begin_shutdown(signal == libc::SIGQUIT);
+        true
     }
 
     /// Unchanged, to the one command; what should end a runner that has none any more ends it.

@@ -17,13 +17,17 @@ const RUNNER: &[i32] =
     &[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
 impl Signals {
-    /// Takes the signals of a runner, or (`all`) every one that can be taken, to be passed on.
-    pub fn take(all: bool) -> io::Result<Self> {
+    /// Takes the signals of a runner, or (`all`) every one that can be taken, to be passed on; as the first process of
+    /// a machine also those that end it.
+    pub fn take(all: bool, machine: bool) -> io::Result<Self> {
         super::sys::ignore_signals();
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
         write.set_nonblocking(true)?;
-        let wanted: Vec<i32> = if all { forwardable().collect() } else { RUNNER.to_vec() };
+        let mut wanted: Vec<i32> = if all { forwardable().collect() } else { RUNNER.to_vec() };
+        if machine && !all {
+            wanted.extend(super::machine::signals());
+        }
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
         // Whoever started the runner may have left some blocked.
         SigSet::empty().thread_set_mask()?;

@@ -377,6 +377,25 @@ pub fn set_io_priority(class: i32, level: i32) -> Result<(), Errno> {
     Errno::result(done).map(drop)
 }
 
+/// Brings the loopback interface up, as nobody else does on a machine that has just begun.
+pub fn loopback_up() -> Result<(), Errno> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: all zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the kernel reads the name and writes the flags, both inside `request`.
+    Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) })?;
+    // SAFETY: the call before has written this member of the union.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    // SAFETY: the kernel reads name and flags.
+    Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) })
+        .map(drop)
+}
+
 /// prctl(2) with numbers only.
 pub fn prctl(option: i32, a: u64, b: u64) -> Result<(), Errno> {
     // SAFETY: callers pass options of numbers alone.

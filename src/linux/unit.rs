@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use super::cgroup::MemoryEvents;
 use super::log::UnitLog;
 use super::notify::NotifySocket;
 use super::poller::Poller;
@@ -59,8 +60,8 @@ pub struct Unit {
 pub struct Facts {
     /// Its cgroup.
     pub cgroup: Option<PathBuf>,
-    /// How often the kernel had killed in it for memory when it was started.
-    pub oom_kills: u64,
+    /// What the kernel had counted about memory in it when it was started.
+    pub memory: MemoryEvents,
     /// Settings that were made: name and value.
     pub in_force: Vec<(String, String)>,
     /// Settings that could not be made, in words.
@@ -94,7 +95,7 @@ impl Facts {
             facts.in_force.extend(made.in_force);
             facts.left_out.extend(made.left_out);
             if !made.path.as_os_str().is_empty() {
-                facts.oom_kills = super::cgroup::oom_kills(&made.path);
+                facts.memory = super::cgroup::memory_events(&made.path);
                 facts.cgroup = Some(made.path);
             }
         }

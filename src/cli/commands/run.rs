@@ -7,6 +7,7 @@ use crate::cli::pipeline::{Context, Planned, Resolved, Sees, build, once, saved_
 use crate::cli::trust;
 use crate::config::tree::Node;
 use crate::diagnostic::{has_errors, human};
+use crate::linux::machine;
 use crate::linux::run::{
     CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
 };
@@ -129,6 +130,7 @@ fn basics(context: &Context) -> RunOptions {
     RunOptions {
         style: if context.output.is_json() { Style::Json } else { Style::Text },
         seed: here::seed(),
+        machine: machine::is_first(),
         ..RunOptions::default()
     }
 }

@@ -137,7 +137,7 @@ impl World {
         }
         // What is left of one that has ended is no descendant either.
         unit.foreign |= unit.current.is_none();
-        unit.facts.oom_kills = cgroup::oom_kills(&path);
+        unit.facts.memory = cgroup::memory_events(&path);
         unit.facts.cgroup = Some(path);
     }
 

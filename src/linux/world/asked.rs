@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::hear::log_line;
 use super::{ProbeJob, World};
 use crate::control::{
-    Error, EventRecord, InForce, JobRequest, KillScope, LogLine, Outcome, PlanChange, ProbeFinding,
-    ReloadCall, ReloadReply, Runner, RunnerInfo, Setting, Sign, Ticket,
+    Error, EventRecord, InForce, JobRequest, KillScope, LogLine, MachineEnd, Outcome, PlanChange,
+    ProbeFinding, ReloadCall, ReloadReply, Runner, RunnerInfo, Setting, Sign, Ticket,
 };
 use crate::linux::probe::{Asked, Asker};
 use crate::linux::serve::News;
@@ -161,8 +161,17 @@ impl Runner for World {
         self.options.plan_view.clone()
     }
 
-    fn shutdown(&mut self, fast: bool) {
+    fn shutdown(&mut self, fast: bool, machine: Option<MachineEnd>) -> Result<(), Error> {
+        if let Some(how) = machine {
+            if !self.options.machine {
+                return Err(Error::Unavailable(
+                    "this runner is not the first process of a machine".to_owned(),
+                ));
+            }
+            self.ending = Some(how);
+        }
         self.begin_shutdown(fast);
+        Ok(())
     }
 }
 

@@ -68,9 +68,11 @@ impl World {
     /// Keeps what a unit said last, and finds out what the kernel did: the status with that in it.
     fn explained(&mut self, id: UnitId, status: ExitStatus) -> ExitStatus {
         let killed = matches!(status, ExitStatus::Signal { signal: libc::SIGKILL, .. });
-        // Always, so that what happened to others is not taken for this one's later.
-        let above = if killed { self.oom.moved() } else { None };
         let Some(unit) = self.units.get_mut(id.0 as usize) else { return status };
+        let own = unit.facts.cgroup.as_deref().map(|path| (path, unit.facts.memory));
+        // Always after a KILL, so that what happened to others is not taken for this one's later. Another end is looked
+        // into where it is certain: the kernel may have killed a child.
+        let whose = if killed || own.is_some() { self.oom.killed(own) } else { None };
         if unit.asked && !killed {
             return status;
         }
@@ -82,18 +84,16 @@ impl World {
             unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
         unit.facts.hint = lastwords::reason(lines.iter().map(String::as_str));
         unit.facts.last_words = lines;
-        if !killed || unit.killed {
-            self.tell_reason(id);
-            return status;
-        }
-        let own = unit.facts.cgroup.as_deref().map_or(0, cgroup::oom_kills) > unit.facts.oom_kills;
-        let whose = if own { Some("the limit of its own cgroup".to_owned()) } else { above };
-        let Some(whose) = whose else {
+        let Some(whose) = whose.filter(|_| !unit.killed) else {
             self.tell_reason(id);
             return status;
         };
-        unit.facts.hint = Some(format!("the kernel killed it for memory: {whose} was used up"));
+        let whom = if killed { "it" } else { "a process of it" };
+        unit.facts.hint = Some(format!("the kernel killed {whom} for memory: {whose} was used up"));
         self.tell_reason(id);
+        if !killed {
+            return status;
+        }
         ExitStatus::Signal { signal: libc::SIGKILL, core: false, oom: true }
     }
 

@@ -40,7 +40,7 @@ use super::tree::{Evidence, Memory};
 use super::unit::Unit;
 use super::upward::{Messages, Upward};
 use super::watch::Watch;
-use crate::control::{self, PlanChange, ProbeFinding, Ticket};
+use crate::control::{self, MachineEnd, PlanChange, ProbeFinding, Ticket};
 use crate::plan::Plan;
 use crate::plan::exec::{Probe, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
@@ -114,6 +114,8 @@ pub struct World {
     pub(super) has_audience: bool,
     /// Leave, with this status.
     pub(super) exit: Option<i32>,
+    /// What was asked to become of the machine then.
+    pub(super) ending: Option<MachineEnd>,
     plan: Plan,
     pub(super) options: RunOptions,
     units: Vec<Unit>,
@@ -187,6 +189,7 @@ impl World {
             news: Vec::new(),
             has_audience: false,
             exit: None,
+            ending: None,
             plan,
             options,
             units,
@@ -436,6 +439,9 @@ impl World {
         self.upward.stopping();
         self.upward.flush();
         self.end_strays();
+        if self.options.machine {
+            tracing::info!("everything has stopped (status {status}): the machine {}", self.ending().words());
+        }
         super::termination::write(status, &self.supervisor.snapshot(), |name| {
             let id = self.plan.policy.find(name)?;
             self.units.get(id.0 as usize)?.facts.hint.clone()
@@ -487,6 +493,11 @@ impl World {
             let pid = unit.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             tracing::info!("{}: {}{detail}{pid}, {} restarts", unit.unit, unit.state.word(), unit.restarts);
         }
+    }
+
+    /// What becomes of the machine.
+    pub fn ending(&self) -> MachineEnd {
+        self.ending.unwrap_or(MachineEnd::Poweroff)
     }
 
     /// Everything is to stop.

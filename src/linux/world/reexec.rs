@@ -17,6 +17,7 @@ use super::World;
 use crate::control::{Outcome, Ticket};
 use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
+use crate::linux::machine;
 use crate::linux::recorder::Kind;
 use crate::linux::serve::News;
 use crate::linux::signals::Blocked;
@@ -70,7 +71,7 @@ impl World {
         let copied = std::fs::copy(dir.slots(), &copy);
         copied.map_err(|error| format!("cannot copy the state: {error}"))?;
         let mut argv = vec![binary.display().to_string()];
-        for word in std::env::args_os().skip(1) {
+        for word in machine::arguments().into_iter().skip(1) {
             argv.push(word.into_string().map_err(|_| "an argument of this runner is no text".to_owned())?);
         }
         let mut env: Vec<(String, Vec<u8>)> = std::env::vars_os()
@@ -145,7 +146,7 @@ impl World {
         self.write_messages();
         self.console.finish();
         let name = |word: OsString| CString::new(word.into_vec());
-        let argv: Result<Vec<CString>, _> = std::env::args_os().map(name).collect();
+        let argv: Result<Vec<CString>, _> = machine::arguments().into_iter().map(name).collect();
         let env = std::env::vars_os().map(|(mut key, value)| {
             key.push("=");
             key.push(value);

@@ -1,0 +1,28 @@
+# A runner that is not PID 1 and has a cgroup of its own is killed, and another one takes over. (Sourced by `checks`.)
+second() { tenon --dir /second "$@" 2>&1; }
+top=/sys/fs/cgroup/second
+begin_second() { # LOG: as a service manager would, in a leaf of a cgroup of its own, and no child of anybody here
+  (setsid sh -c "echo 0 >$top/runner/cgroup.procs && exec tenon run --dir /second" >"$1" 2>&1 &)
+}
+mkdir -p "$top/runner"
+echo 100M >"$top/memory.max"
+begin_second /tmp/second.1
+until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
+has "a runner below: exact" "$(second status kept)" 'tree: exact'
+until_ok 30 sh -c 'tenon --dir /second status above | grep -q failed'
+has "the limit of a group above" "$(second status above)" 'the limit of cgroup `/second`, 100.0 MB, was used up'
+before=$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')
+kill -9 "$(cat /run/second/lock)"
+until_ok 10 sh -c '! tenon --dir /second status'
+check "units outlive their runner" "$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')" "$before"
+begin_second /tmp/second.2
+until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
+has "another runner takes over" "$(cat /tmp/second.2)" '1 running units of an earlier runner are kept'
+check "the very processes" "$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')" "$before"
+has "and knows them exactly" "$(second status kept)" 'tree: exact'
+check "limits still hold" "$(cat "$top"/tenon-*/kept.unit/pids.max)" 40
+check "one runner alone" "$(wc -l <"$(echo "$top"/tenon-*/runner/cgroup.procs)")" 1
+second stop kept
+check "adopted, hidden worker and all: gone at stop" "$(for pid in $before; do ls -d "/proc/$pid" 2>/dev/null; done)" ""
+second shutdown
+check "nothing of it is left" "$(ls -d "$top"/tenon-* 2>/dev/null)" ""
