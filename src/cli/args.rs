@@ -149,6 +149,10 @@ pub enum Verb {
     /// Look at the profiles, compare and change them.
     #[command(subcommand)]
     Profile(ProfileVerb),
+    /// Show what has happened lately, even of a runner that was killed.
+    ///
+    /// Secrets are masked: those that are declared, and the values of variables with a secret's name.
+    Report(ReportArgs),
     /// List the exit codes.
     #[command(name = "exit-codes")]
     ExitCodes,
@@ -364,6 +368,14 @@ pub struct ReexecArgs {
     /// The binary (default: the one that runs, as it lies there now).
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
+}
+
+/// `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Write one archive: status, plan, configuration, events, the flight recorder, facts and versions.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tar: Option<PathBuf>,
 }
 
 /// `hold` and `unhold`.

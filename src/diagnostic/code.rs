@@ -121,6 +121,7 @@ codes! {
     SamePath = "same-path": "Two rendered files of one plan have the same path: each would overwrite the other.",
     PortClash = "port-clash": "Two things of one plan would listen on the same port in the same place.",
     PortReserved = "port-reserved": "A unit would listen on a port that the profile knows to be somebody else's.",
+    TooManyUnits = "too-many-units": "More units are planned than a runner can hand over to its successor when it is killed or replaced.",
     StopBudget = "stop-budget": "Stopping everything in order can take longer than `stop_budget`: what is left then is killed.",
     UnstableFile = "unstable-file": "The path of a rendered file was read before the environment was final, and is another one now.",
 }

@@ -67,6 +67,11 @@ impl SourceMap {
         FileId((self.sources.len() - 1) as u32)
     }
 
+    /// All texts with their names, in the order in which they were added.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.sources.iter().map(|source| (&*source.name, &*source.text))
+    }
+
     /// The text; an id of another map gives an empty one.
     pub fn text(&self, file: FileId) -> &str {
         self.sources.get(file.0 as usize).map_or("", |s| &s.text)

@@ -13,6 +13,7 @@ mod cgroup;
 mod clock;
 mod credentials;
 mod eventlog;
+mod fault;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
@@ -28,6 +29,7 @@ mod place;
 mod poller;
 mod preflight;
 mod probe;
+mod recorder;
 pub mod run;
 mod rundir;
 mod serve;

@@ -11,6 +11,8 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use crate::plan::policy::UnitId;
+
 /// Events handled in one turn; what is left comes in the next.
 const EVENTS_A_TURN: usize = 64;
 
@@ -48,6 +50,26 @@ pub enum Token {
 }
 
 impl Token {
+    /// The unit it is about.
+    pub const fn unit(self) -> Option<UnitId> {
+        match self {
+            Token::Log(unit)
+            | Token::LogPipe(unit)
+            | Token::Notify(unit)
+            | Token::Launch(unit)
+            | Token::ReadyFd(unit)
+            | Token::Adopted(unit) => Some(UnitId(unit)),
+            Token::Signals
+            | Token::Timer
+            | Token::Console
+            | Token::Listener
+            | Token::Client(_)
+            | Token::Probe(_)
+            | Token::Helper(_)
+            | Token::Watch => None,
+        }
+    }
+
     fn pack(self) -> u64 {
         let (kind, id) = match self {
             Token::Signals => (0, 0),

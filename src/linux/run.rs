@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::fault::Guard;
 use super::log::Console;
 use super::machine;
 use super::poller::{Interest, Poller, Token};
@@ -13,6 +14,7 @@ use super::upward::Messages;
 use super::world::{Hands, World};
 use crate::plan::Plan;
 
+pub use super::recorder::{Kind as RecordedKind, Recorded, read as read_recorder};
 pub use super::world::{CHECK_ONLY, Planner, Replanned, check_state};
 
 pub use super::log::{Colour, Style};
@@ -88,8 +90,10 @@ pub fn run(plan: Plan, options: RunOptions) -> i32 {
         .and_then(|poller| Ok((take_signals(&poller, &options)?, poller)));
     match prepared {
         Ok((signals, poller)) => {
-            let hands = Hands { poller, console, run_dir, messages };
-            Loop::new(World::new(plan, options, hands), signals).run()
+            let slots = run_dir.as_ref().filter(|_| !options.foreground).map(RunDir::slots);
+            let guard = Guard::new(slots, plan.policy.stop_budget);
+            let hands = Hands { poller, console, run_dir, messages, at_work: guard.at_work() };
+            guard.run(|| Loop::new(World::new(plan, options, hands), signals).run())
         }
         Err(why) => {
             console.last_words(&why);
@@ -166,6 +170,7 @@ impl Loop {
     }
 
     fn hear(&mut self, token: Token) {
+        self.world.works_on(token.unit());
         match token {
             Token::Signals => self.signals(),
             Token::Timer => self.world.poller.timer_fired(),
@@ -183,6 +188,7 @@ impl Loop {
             Token::LogPipe(unit) => self.world.pipe_ready(unit),
             Token::Adopted(unit) => self.world.adopted_ended(unit),
         }
+        self.world.works_on(None);
     }
 
     /// Events become actions, actions become facts, facts become news.
@@ -203,6 +209,9 @@ impl Loop {
 
     fn signals(&mut self) {
         for signal in self.signals.pending() {
+            if signal != libc::SIGCHLD {
+                self.world.record(RecordedKind::Received, &super::signals::name(signal));
+            }
             match signal {
                 libc::SIGCHLD => self.reap_again = self.world.reap(),
                 _ if self.foreground => self.pass_on(signal),

@@ -4,6 +4,7 @@
 //! lock          held while the runner lives; its pid inside
 //! control.sock  the control socket
 //! slots         what the next runner is to know, see `slots.rs`
+//! recorder      what has happened lately, see `recorder.rs`
 //! log/N         output pipe of the unit in slot N
 //! notify/N      notify socket of the unit in slot N
 //! ```
@@ -83,6 +84,11 @@ impl RunDir {
     /// Where the slots lie.
     pub fn slots(&self) -> PathBuf {
         self.path.join("slots")
+    }
+
+    /// Where the flight recorder lies.
+    pub fn recorder(&self) -> PathBuf {
+        self.path.join("recorder")
     }
 
     /// Where the secrets of a unit lie.

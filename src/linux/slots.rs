@@ -20,14 +20,16 @@ use std::time::Duration;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use super::fault;
 use super::sys::{self, Shared};
+use crate::plan::policy::UNITS_HANDED_OVER;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{ExitStatus, Generation, Memory, Origin, Phase, Time};
 
 /// `TENON` and the version of this layout.
 const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
 /// Units that can be remembered.
-pub const SLOTS_MAX: u32 = 1024;
+pub const SLOTS_MAX: u32 = UNITS_HANDED_OVER as u32;
 /// Bytes of the header and of each slot.
 const SLOT: usize = 512;
 const FILE_SIZE: usize = SLOT * (SLOTS_MAX as usize + 1);
@@ -40,6 +42,8 @@ const H_BOOT: usize = 8;
 const H_NAMESPACE: usize = 24;
 const H_CLOCK: usize = 32;
 const H_MARK: usize = 40;
+const H_FAULTS: usize = 320;
+const H_LEAVING: usize = 344;
 // Places in a slot: the child's, then the runner's.
 const S_PROCESS: usize = 0;
 const S_BORN_FOR: usize = 8;
@@ -58,6 +62,8 @@ const CAUSE_MAX: usize = 152;
 // Bits of `S_STATE` beside the state and what was wanted. An earlier version wrote zeros there.
 const HELD: u64 = 1 << 32;
 const ORIGIN: u32 = 33;
+const INTERNAL: u64 = 1 << 35;
+const HOLDS_DATA: u64 = 1 << 36;
 
 /// The file, mapped.
 #[derive(Debug)]
@@ -72,6 +78,8 @@ pub struct Before {
     pub mark: String,
     /// When its clock was zero, on the machine's.
     pub clock: Duration,
+    /// The process that was shutting down, if one was.
+    pub leaving: u64,
     /// Its units.
     pub units: Vec<Left>,
 }
@@ -85,6 +93,8 @@ pub struct Left {
     pub name: String,
     /// What was known of it.
     pub memory: Memory,
+    /// It holds data.
+    pub holds_data: bool,
     /// When the process in it was started, as the kernel counts.
     pub start_time: u64,
 }
@@ -146,12 +156,42 @@ impl Slots {
         self.map.set(H_MAGIC, MAGIC);
     }
 
+    /// This process shuts down: a new image of it goes on with that, another runner does not.
+    pub fn leaving(&self) {
+        self.map.set(H_LEAVING, u64::from(std::process::id()));
+    }
+
     /// Nobody is to go on from here.
     pub fn forget_all(&self) {
         self.map.set(H_MAGIC, 0);
         for place in 0..SLOTS_MAX {
             self.forget(place);
         }
+    }
+
+    /// The runner has failed while it worked on the unit of this slot.
+    pub fn blame(&self, place: u32, words: &str) {
+        let at = slot(place);
+        if place >= SLOTS_MAX || self.map.get(at + S_NAME) == 0 {
+            return;
+        }
+        self.write_text(at + S_CAUSE, words, CAUSE_MAX);
+        self.map.set(at + S_STATE, self.map.get(at + S_STATE) | INTERNAL);
+    }
+
+    /// Counts a fault of the runner at this time of the machine's clock; if there were too many lately it is not
+    /// counted, and this is how long to wait until there is room.
+    pub fn count_fault(&self, now: Duration) -> Option<Duration> {
+        let places = (0..fault::FAULTS_MAX).map(|number| H_FAULTS + 8 * number);
+        let (at, place) = places.map(|place| (self.map.get(place), place)).min()?;
+        let oldest = Duration::from_nanos(at);
+        // One of another boot may lie ahead.
+        let age = now.checked_sub(oldest).filter(|age| at > 0 && *age < fault::WINDOW);
+        if let Some(age) = age {
+            return Some(fault::WINDOW.saturating_sub(age));
+        }
+        self.map.set(place, now.as_nanos() as u64);
+        None
     }
 
     /// Nothing is known of the unit of this slot any more.
@@ -166,6 +206,7 @@ impl Slots {
         Before {
             mark: self.text(H_MARK, NAME_MAX),
             clock: Duration::from_nanos(self.map.get(H_CLOCK)),
+            leaving: self.map.get(H_LEAVING),
             units,
         }
     }
@@ -182,6 +223,7 @@ impl Slots {
         (!name.is_empty()).then(|| Left {
             place,
             name,
+            holds_data: flags & HOLDS_DATA != 0,
             start_time: get(S_START_TIME),
             memory: Memory {
                 desired_up: flags & 0x100 != 0,
@@ -190,6 +232,7 @@ impl Slots {
                 generation,
                 starts: get(S_STARTS),
                 restarts,
+                internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
                 settled: flags & 0x1_0000 != 0,
@@ -204,7 +247,7 @@ impl Slots {
     }
 
     /// Writes what the machine knows of a unit.
-    pub fn remember(&self, place: u32, name: &str, memory: &Memory) {
+    pub fn remember(&self, place: u32, name: &str, memory: &Memory, holds_data: bool) {
         if place >= SLOTS_MAX || name.len() > NAME_MAX {
             return;
         }
@@ -218,6 +261,7 @@ impl Slots {
             S_STATE,
             u64::from(code(memory.state))
                 | flag(memory.desired_up, 0x100)
+                | flag(holds_data, HOLDS_DATA)
                 | flag(memory.held, HELD)
                 | (origin_code(memory.origin) << ORIGIN)
                 | flag(memory.settled, 0x1_0000)
@@ -412,6 +456,7 @@ mod tests {
             generation: Generation(generation),
             starts: 7,
             restarts: 3,
+            internal: false,
             held: true,
             origin: Origin::Automatic,
             settled: true,
@@ -431,7 +476,7 @@ mod tests {
         let (slots, before) = Slots::open(&path).unwrap();
         assert!(before.is_none());
         slots.begin("mark", Duration::from_secs(5));
-        slots.remember(3, "engine@0", &memory(State::Backoff, 12));
+        slots.remember(3, "engine@0", &memory(State::Backoff, 12), true);
         drop(slots);
         let (slots, before) = Slots::open(&path).unwrap();
         let before = before.unwrap();
@@ -439,7 +484,13 @@ mod tests {
         assert_eq!(before.units.len(), 1);
         let left = &before.units[0];
         assert_eq!((left.place, left.name.as_str()), (3, "engine@0"));
+        assert!(left.holds_data);
         assert_eq!(left.memory, memory(State::Backoff, 12));
+        slots.blame(3, "index out of bounds");
+        slots.blame(4, "nobody's");
+        let left = Slots::open(&path).unwrap().1.unwrap().units;
+        assert_eq!(left.len(), 1);
+        assert!(left[0].memory.internal && left[0].memory.cause == "index out of bounds");
         slots.forget_all();
         assert!(Slots::open(&path).unwrap().1.is_none());
     }
@@ -460,7 +511,7 @@ mod tests {
             dies_with_parent: false,
         };
         let parent = nix::unistd::getppid().as_raw();
-        slots.remember(0, "web", &memory(State::Starting, 4));
+        slots.remember(0, "web", &memory(State::Starting, 4), false);
         assert!(birth(4, Phase::Main, parent).record());
         let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
         let own = std::process::id() as i32;
@@ -469,7 +520,7 @@ mod tests {
         assert_eq!(still_there(own, left.start_time), Some(false));
         assert_eq!(still_there(own, left.start_time + 1), None);
         // A start later, it is nobody's process; and a child whose runner has gone does not go on.
-        slots.remember(0, "web", &memory(State::Preparing, 5));
+        slots.remember(0, "web", &memory(State::Preparing, 5), false);
         assert_eq!(Slots::open(&path).unwrap().1.unwrap().units[0].memory.process, None);
         assert!(!birth(5, Phase::Step(2), parent + 1).record());
         let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
@@ -489,6 +540,78 @@ mod tests {
         }
         std::fs::write(&path, "short").unwrap();
         assert!(Slots::open(&path).unwrap().1.is_none());
+    }
+
+    /// Version 1 of the layout, written out: places and numbers, none of the names above. What a released version has
+    /// written must be read by every later one; whoever changes this test breaks that.
+    #[test]
+    fn a_file_of_version_1_can_be_read_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let mut file = vec![0u8; 512 * 1025];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        let (boot, namespace) = here();
+        let header = [0x5445_4e4f_4e00_0001, boot[0], boot[1], namespace, 5_000_000_000, 4];
+        for (at, word) in header.iter().enumerate() {
+            put(8 * at, &word.to_ne_bytes());
+        }
+        put(48, b"mark");
+        // The process (phase of the main one: all bits set; pid 42), born for start 12, at tick 777; start 12 of 7,
+        // 3 restarts; backoff (7), wanted, settled; ready at 1.5 s, until 9 s; killed by 9 for memory.
+        let slot = [
+            (0xffff_ffff << 32) + 42,
+            12,
+            777,
+            12,
+            7,
+            3,
+            7 + 0x100 + 0x1_0000,
+            1_500_000_000,
+            9_000_000_000,
+            (2 << 32) + (1 << 41) + 9,
+            8,
+        ];
+        for (at, word) in slot.iter().enumerate() {
+            put(512 * 4 + 8 * at, &u64::to_ne_bytes(*word));
+        }
+        put(512 * 4 + 88, b"engine@0");
+        put(512 * 4 + 344, &5u64.to_ne_bytes());
+        put(512 * 4 + 352, b"cause");
+        std::fs::write(&path, &file).unwrap();
+        let before = Slots::open(&path).unwrap().1.expect("it can be read");
+        assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
+        let left = &before.units[0];
+        assert_eq!((left.place, left.name.as_str(), left.start_time), (3, "engine@0", 777));
+        assert!(!left.holds_data);
+        let expected = Memory {
+            process: Some((Phase::Main, 42)),
+            held: false,
+            origin: Origin::Planned,
+            cause: "cause".to_owned(),
+            ..memory(State::Backoff, 12)
+        };
+        assert_eq!(left.memory, expected);
+    }
+
+    #[test]
+    fn three_faults_a_minute() {
+        let folder = tempfile::tempdir().unwrap();
+        let (slots, _) = Slots::open(&folder.path().join("slots")).unwrap();
+        slots.begin("mark", Duration::ZERO);
+        let check = |second: u64, expected: Option<u64>| {
+            let waits = slots.count_fault(Duration::from_secs(second));
+            assert_eq!(waits.map(|wait| wait.as_secs()), expected, "at {second}");
+        };
+        check(100, None);
+        check(110, None);
+        check(120, None);
+        check(130, Some(30));
+        check(159, Some(1));
+        check(160, None);
+        check(165, Some(5));
+        check(170, None);
+        // Those of a boot before count for nothing.
+        check(5, None);
     }
 
     #[test]

@@ -135,6 +135,21 @@ pub fn ignore_signals() {
     }
 }
 
+/// Takes one signal out of those that wait, or waits for one at most so long. All are blocked.
+pub fn wait_signal(most: std::time::Duration) -> Option<i32> {
+    // SAFETY: an all-zero set is a place to write to; sigfillset writes it.
+    let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `all` is valid for writing.
+    unsafe { libc::sigfillset(&raw mut all) };
+    let (seconds, nanos) = (most.as_secs() as libc::time_t, most.subsec_nanos());
+    // SAFETY: an all-zero timespec is valid, with padding on some C libraries.
+    let mut span: libc::timespec = unsafe { std::mem::zeroed() };
+    (span.tv_sec, span.tv_nsec) = (seconds, nanos.into());
+    // SAFETY: both pointers are valid for the call; no siginfo is asked for.
+    let signal = unsafe { libc::sigtimedwait(&raw const all, std::ptr::null_mut(), &raw const span) };
+    (signal > 0).then_some(signal)
+}
+
 /// How many bytes a pipe holds now.
 pub fn bytes_waiting(fd: impl AsFd) -> usize {
     let mut count: libc::c_int = 0;

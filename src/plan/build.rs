@@ -5,7 +5,7 @@ use super::env::{layers, rules};
 use super::exec::{Log, UnitExec};
 use super::files::{self, Made as MadeFile};
 use super::inputs::Inputs;
-use super::policy::{Edge, Kind, PlanPolicy, UnitId, UnitName, UnitPolicy};
+use super::policy::{Edge, Kind, PlanPolicy, UNITS_HANDED_OVER, UnitId, UnitName, UnitPolicy};
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
@@ -76,6 +76,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);
     plan.stop_path = stop::path(&plan.policy);
+    diagnostics.borrow_mut().extend(too_many(&plan));
     diagnostics.borrow_mut().extend(stop::check(graph, &plan));
     diagnostics.borrow_mut().extend(together::check(graph, &plan));
     graph.read_by(None);
@@ -131,6 +132,20 @@ pub(super) fn secrets(graph: &UnitGraph) -> Vec<String> {
     values.sort();
     values.dedup();
     values
+}
+
+/// What a runner cannot hand over is said before it matters.
+fn too_many(plan: &Plan) -> Option<Diagnostic> {
+    let count = plan.policy.units.len();
+    let over = count.checked_sub(UNITS_HANDED_OVER).filter(|over| *over > 0)?;
+    let message = format!(
+        "{count} units are planned, and a runner hands over {UNITS_HANDED_OVER}: the last {over} would be started a \
+         second time by another runner if this one is killed or replaced"
+    );
+    let help = format!(
+        "split the node into parts of at most {UNITS_HANDED_OVER} units, each with its own `dirs.run`"
+    );
+    Some(Diagnostic::warning(Code::TooManyUnits, message).with_help(help))
 }
 
 fn stop_budget(graph: &UnitGraph) -> Duration {

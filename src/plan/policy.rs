@@ -12,6 +12,9 @@ pub struct UnitId(pub u32);
 /// A unit's name, as people write it: `store`, `engine@0`.
 pub type UnitName = Arc<str>;
 
+/// So many units can be handed over to another runner when one is killed, or replaces itself.
+pub const UNITS_HANDED_OVER: usize = 1024;
+
 /// Everything the supervisor sees of a plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlanPolicy {

@@ -44,6 +44,8 @@ pub enum End {
     },
     /// Its health probe failed too often.
     Unhealthy(String),
+    /// The runner has failed while it worked on it: how.
+    Internal(String),
 }
 
 impl End {
@@ -57,7 +59,7 @@ impl End {
         match self {
             End::Exited { premature, .. } => *premature,
             End::Step { .. } | End::NotStarted(_) | End::NotReady { .. } | End::WaitedTooLong { .. } => true,
-            End::Unhealthy(_) => false,
+            End::Unhealthy(_) | End::Internal(_) => false,
         }
     }
 
@@ -68,7 +70,7 @@ impl End {
                 matches!(status, ExitStatus::Signal { .. })
             }
             End::NotStarted(_) => false,
-            End::NotReady { .. } | End::WaitedTooLong { .. } | End::Unhealthy(_) => true,
+            End::NotReady { .. } | End::WaitedTooLong { .. } | End::Unhealthy(_) | End::Internal(_) => true,
         }
     }
 
@@ -76,7 +78,11 @@ impl End {
     pub fn matches(&self, pattern: &CausePattern) -> bool {
         let status = match self {
             End::Exited { status, .. } | End::Step { status, .. } => Some(*status),
-            End::NotStarted(_) | End::NotReady { .. } | End::WaitedTooLong { .. } | End::Unhealthy(_) => None,
+            End::NotStarted(_)
+            | End::NotReady { .. }
+            | End::WaitedTooLong { .. }
+            | End::Unhealthy(_)
+            | End::Internal(_) => None,
         };
         match (pattern, status) {
             (CausePattern::Start, _) => self.is_failed_start(),
@@ -100,6 +106,7 @@ impl fmt::Display for End {
                 write!(f, "not ready within {} ({last})", span(*timeout))
             }
             End::WaitedTooLong { on, timeout } => write!(f, "waited {} for `{on}`", span(*timeout)),
+            End::Internal(words) => write!(f, "internal error of the runner: {words}"),
             End::Unhealthy(found) => write!(f, "unhealthy: {found}"),
         }
     }

@@ -33,6 +33,8 @@ pub struct Memory {
     pub starts: u64,
     /// Automatic restarts that count.
     pub restarts: u32,
+    /// The runner has failed while it worked on it; `cause` says how.
+    pub internal: bool,
     /// It was not to be started again by itself.
     pub held: bool,
     /// Why its next start was to come about, or its latest one had.
@@ -73,6 +75,7 @@ impl Supervisor {
             generation: unit.generation,
             starts: unit.starts,
             restarts: unit.history.restarts(),
+            internal: false,
             held: unit.held,
             origin: unit.origin,
             settled: unit.settled,
@@ -116,6 +119,12 @@ impl Turn<'_> {
         this.last_exit = memory.last_exit;
         this.trace = memory.process.is_some();
         self.machine.queue.forget(unit);
+        let external = matches!(self.policy(unit).kind, Kind::External { .. });
+        // Whoever holds data and runs is kept: the runner's fault is not its own.
+        let kept = memory.process.is_some() && self.policy(unit).holds_data;
+        if memory.internal && !external && !kept {
+            return self.give_up_recalled(unit, memory);
+        }
         let cause = Cause::Remembered(memory.cause.clone());
         match (self.recalled_life(unit, memory), self.unit(unit).desired) {
             (Some(life), desired) => {
@@ -153,6 +162,31 @@ impl Turn<'_> {
             degraded: None,
             poll: ready_interval(&policy.ready).map_or(Poll::Off, |_| Poll::At(now)),
             last: None,
+        }
+    }
+
+    /// The runner has failed while it worked on this unit: it is ended, and given up.
+    fn give_up_recalled(&mut self, unit: UnitId, memory: &Memory) {
+        let end = End::Internal(memory.cause.clone());
+        self.attempt_failed(unit, &end);
+        let then = Then::Decide { end, ready_for: None };
+        let had_process = match memory.state {
+            State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
+            State::Inactive
+            | State::Waiting
+            | State::Backoff
+            | State::Finished
+            | State::Failed
+            | State::Skipped => false,
+        };
+        match memory.process {
+            Some((phase, pid)) => self.enter_stopping(unit, phase, Some(Process::Running(pid)), then),
+            None if had_process && self.policy(unit).stop.scope != Scope::Main => {
+                self.enter_stopping(unit, Phase::Main, None, then);
+                self.await_empty(unit);
+                self.send_rung(unit, 0);
+            }
+            None => self.come_to_rest(unit, then),
         }
     }
 

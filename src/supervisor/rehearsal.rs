@@ -102,6 +102,7 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             generation: Generation(number as u64 + 1),
             starts: 1,
             restarts: 0,
+            internal: false,
             held: false,
             origin: Origin::Planned,
             settled: true,

@@ -57,6 +57,9 @@ pub enum Decision {
 
 /// Whether the rules would retry this end at all, counters aside; if not, which rule says no.
 pub fn may_retry(rules: &Restart, end: &End) -> Result<(), String> {
+    if matches!(end, End::Internal(_)) {
+        return Err("it would meet the same error again".to_owned());
+    }
     if !rules.enabled {
         return Err("restart is switched off by its `when`".to_owned());
     }

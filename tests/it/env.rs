@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 /// Own folders; everything in them goes with it.
 pub struct TestEnv {
     home: tempfile::TempDir,
+    fault: std::cell::OnceCell<String>,
 }
 
 /// What a command has left behind.
@@ -22,7 +23,7 @@ pub struct Answer {
 impl TestEnv {
     /// Empty folders.
     pub fn new() -> Self {
-        let env = Self { home: tempfile::tempdir().unwrap() };
+        let env = Self { home: tempfile::tempdir().unwrap(), fault: std::cell::OnceCell::new() };
         for folder in ["node/units", "run", "log", "state"] {
             std::fs::create_dir_all(env.path(folder)).unwrap();
         }
@@ -54,7 +55,15 @@ impl TestEnv {
             .env("LOGS_DIRECTORY", self.path("log"))
             .env("STATE_DIRECTORY", self.path("state"))
             .current_dir(self.home.path());
+        if let Some(fault) = self.fault.get() {
+            command.env("TENON_FAULT", fault);
+        }
         command
+    }
+
+    /// Every runner fails inside at this event from now on (see `fault.rs`).
+    pub fn plant(&self, fault: &str) {
+        self.fault.set(fault.to_owned()).unwrap();
     }
 
     /// Runs the binary to its end.

@@ -45,6 +45,7 @@ const VERBS: &[&str] = &[
     "profile edit",
     "diff",
     "simulate",
+    "report",
     "exit-codes",
     "completions",
     "man",

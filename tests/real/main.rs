@@ -18,4 +18,5 @@ mod order;
 mod profiles;
 mod quiet;
 mod refused;
+mod replaced;
 mod tour;

@@ -86,12 +86,15 @@ impl Node {
         self.block * 100 + last_digits
     }
 
+    /// The binary under test.
+    pub fn binary() -> PathBuf {
+        std::env::var_os("TENON_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tenon").into(), PathBuf::from)
+    }
+
     /// A command of the binary under test, for this node, in a small environment of known content.
     pub fn tenon<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
-        let binary =
-            std::env::var_os("TENON_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tenon").into(), PathBuf::from);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", root().join(".venv/bin").display());
-        let mut command = Command::new(binary);
+        let mut command = Command::new(Self::binary());
         command
             .args(["--dir", root().to_str().unwrap(), "--dir", self.path("node").to_str().unwrap()])
             .args(args)
@@ -118,6 +121,25 @@ impl Node {
         let errors = console.try_clone().unwrap();
         self.runner = Some(self.tenon(["run"]).stdout(console).stderr(errors).spawn().unwrap());
         self
+    }
+
+    /// KILL to the runner; its units are left alone.
+    pub fn kill_9(&mut self) {
+        let mut runner = self.runner.take().expect("it runs");
+        runner.kill().unwrap();
+        runner.wait().unwrap();
+    }
+
+    /// Starts a runner on the same folders.
+    pub fn start_again(&mut self) {
+        let console = std::fs::OpenOptions::new().append(true).open(self.path("console.log")).unwrap();
+        let errors = console.try_clone().unwrap();
+        self.runner = Some(self.tenon(["run"]).stdout(console).stderr(errors).spawn().unwrap());
+    }
+
+    /// The runner's own process.
+    pub fn runner_pid(&self) -> u32 {
+        self.runner.as_ref().expect("it runs").id()
     }
 
     /// Starts the runner and waits until every unit is ready.

@@ -19,6 +19,7 @@ mod probe;
 mod profile;
 mod reexec;
 mod reload;
+mod report;
 mod run;
 mod shell;
 mod shutdown;
@@ -58,6 +59,7 @@ pub fn run(context: &Context, verb: &Verb) -> Result<ExitCode, CliError> {
         Verb::Why(args) => why::run(context, args),
         Verb::Shutdown(args) => shutdown::run(context, args),
         Verb::Simulate(args) => simulate::run(context, args),
+        Verb::Report(args) => report::run(context, args),
         Verb::ExitCodes => about::exit_codes(context),
         Verb::Completions(args) => about::completions(context, args),
         Verb::Man(args) => about::man(context, args),

@@ -90,7 +90,12 @@ impl World {
                         if let Some(unit) = self.units.get_mut(number) {
                             unit.log.mark_seam(clock::wall(), &mut self.console);
                         }
-                        ended.push((id, memory.generation, phase));
+                        // What was fatal to hear is not told once more.
+                        if memory.internal {
+                            memory.process = None;
+                        } else {
+                            ended.push((id, memory.generation, phase));
+                        }
                     }
                 }
             }
@@ -244,7 +249,8 @@ impl World {
     pub(super) fn remember(&self, id: UnitId) {
         let (Some(slots), Some(unit)) = (&self.slots, self.units.get(id.0 as usize)) else { return };
         if let Some(memory) = self.supervisor.memory(id) {
-            slots.remember(unit.place, self.name(id), &memory);
+            let holds_data = self.plan.policy.get(id).is_some_and(|unit| unit.holds_data);
+            slots.remember(unit.place, self.name(id), &memory, holds_data);
         }
     }
 

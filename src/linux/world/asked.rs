@@ -119,6 +119,7 @@ impl Runner for World {
     }
 
     fn begin(&mut self, request: JobRequest) -> Result<Ticket, Error> {
+        self.record_request(&request);
         let ticket = Ticket(self.next_ticket);
         let request = match request {
             JobRequest::Start { units, replace } => Request::Start { units: self.ids(&units)?, replace },

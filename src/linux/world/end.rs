@@ -137,6 +137,8 @@ impl World {
         let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
         unit.killed |= signal == libc::SIGKILL;
         let lost = unit.adopted.as_ref().is_some_and(|adopted| !adopted.is_there());
+        self.record_sent(id, signal, scope);
+        let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
         let main = unit.current.as_ref().map(|current| current.pid).filter(|_| !lost);
         if let Some(pid) = main {
             // Not reaped yet, so the number is still its own.

@@ -40,6 +40,7 @@ impl World {
                 unit.log.compressed();
             }
         }
+        self.record_lines(id, &read.lines);
         if self.has_audience && !read.lines.is_empty() {
             let name = self.name(id).to_owned();
             let lines = read.lines.iter().map(|line| log_line(&name, line)).collect();
@@ -150,7 +151,7 @@ impl World {
     }
 
     /// What is found goes to status, events and messages: secrets of the unit stay out of it.
-    fn masked(&self, id: UnitId, found: &str) -> String {
+    pub(super) fn masked(&self, id: UnitId, found: &str) -> String {
         let exec = self.plan.exec.get(id.0 as usize);
         let env = exec.into_iter().flat_map(|exec| &exec.env).filter(|(name, _)| is_secret_name(name));
         let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
@@ -164,6 +165,7 @@ impl World {
             Verdict::Fail(found) => Verdict::Fail(self.masked(asked.unit, &found)),
             Verdict::Degraded(found) => Verdict::Degraded(self.masked(asked.unit, &found)),
         };
+        self.record_probe(asked.unit, asked.kind, &verdict);
         let ticket = match asked.by {
             Asker::Machine(generation) => {
                 let (unit, kind) = (asked.unit, asked.kind);

@@ -7,7 +7,9 @@ mod adopt;
 mod asked;
 mod end;
 mod hear;
+mod left;
 mod pipes;
+mod record;
 mod reexec;
 mod reload;
 mod say;
@@ -24,11 +26,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::cgroup::Cgroups;
 use super::clock::{self, Clock};
 use super::eventlog::EventLog;
+use super::fault::{self, AtWork};
 use super::helper::{Helpers, Purpose};
 use super::log::{Console, Signatures, UnitLog};
 use super::oom::OomWatch;
 use super::poller::Poller;
 use super::probe::{Asked, Asker, Probes, Tools};
+use super::recorder::Kind;
 use super::run::RunOptions;
 use super::rundir::RunDir;
 use super::serve::News;
@@ -77,6 +81,8 @@ pub struct Hands {
     pub run_dir: Option<RunDir>,
     /// Where the runner's own messages wait.
     pub messages: Messages,
+    /// Whom an event is about, for whoever goes on after a panic.
+    pub at_work: Rc<AtWork>,
 }
 
 /// Everything real.
@@ -90,6 +96,8 @@ pub struct World {
     watch: Watch,
     /// What outlives this runner.
     slots: Option<Rc<Slots>>,
+    pub(super) at_work: Rc<AtWork>,
+    flight: record::Flight,
     /// The binary that is to take this one's place.
     successor: Option<PathBuf>,
     /// The one that is being asked whether it could.
@@ -145,9 +153,10 @@ pub struct World {
 
 impl World {
     /// Nothing has been started yet.
-    pub fn new(plan: Plan, options: RunOptions, hands: Hands) -> Self {
-        let Hands { poller, console, run_dir, messages } = hands;
+    pub fn new(mut plan: Plan, options: RunOptions, hands: Hands) -> Self {
+        let Hands { poller, console, run_dir, messages, at_work } = hands;
         let (slots, before) = open_slots(run_dir.as_ref(), options.foreground);
+        let pending = left::keep(&mut plan, before.as_ref().filter(|_| options.keep_units));
         let mark = before.as_ref().map_or_else(
             || format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros()),
             |before| before.mark.clone(),
@@ -165,11 +174,13 @@ impl World {
         let mut world = Self {
             next: reload::Next::new(),
             slots,
+            at_work,
+            flight: record::Flight::default(),
             successor: None,
             asked_binary: None,
             evicted: Vec::new(),
             order,
-            pending: Vec::new(),
+            pending,
             watch,
             clock,
             poller,
@@ -207,13 +218,22 @@ impl World {
             said: BTreeMap::new(),
             unsaid: Unsaid::default(),
         };
-        if let Some(before) = before {
-            world.adopt(&before);
-        }
-        if let Some(slots) = &world.slots {
-            slots.begin(&world.mark, world.clock.start());
-        }
+        world.begin(before.as_ref());
         world
+    }
+
+    /// Goes on from what is left, and from now on leaves something itself.
+    fn begin(&mut self, before: Option<&Before>) {
+        self.open_recorder();
+        if let Some(before) = before {
+            self.adopt(before);
+            if before.leaving == u64::from(std::process::id()) {
+                self.begin_shutdown(false);
+            }
+        }
+        if let Some(slots) = &self.slots {
+            slots.begin(&self.mark, self.clock.start());
+        }
     }
 
     /// Where the control socket lies: as asked, else in the run directory.
@@ -230,7 +250,10 @@ impl World {
     /// Gives waiting events to the supervisor and executes what it wants.
     pub fn pump(&mut self) {
         for _ in 0..EVENTS_A_PUMP {
-            let Some(event) = self.inbox.pop_front() else { return };
+            let Some(event) = self.inbox.pop_front() else { break };
+            self.works_on(fault::unit_of(&event));
+            #[cfg(debug_assertions)]
+            fault::planted(&event, fault::unit_of(&event).map_or("", |unit| self.name(unit)));
             let mut actions = Vec::new();
             let wide = matches!(event, Event::Request(..) | Event::PlanChanged(_) | Event::PlanResumed(..));
             self.supervisor.step(self.clock.now(), event, &mut actions);
@@ -242,6 +265,13 @@ impl World {
                 self.execute(action);
             }
         }
+        self.works_on(None);
+    }
+
+    /// Whatever happens now is about this unit.
+    pub(super) fn works_on(&self, unit: Option<UnitId>) {
+        let place = unit.and_then(|unit| self.units.get(unit.0 as usize)).map(|unit| unit.place);
+        self.at_work.set(place);
     }
 
     fn execute(&mut self, action: Action) {
@@ -287,6 +317,7 @@ impl World {
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
         self.remember(unit);
+        self.record_state(unit, &after);
         if let (State::Ready, Some(pid)) = (after.state, after.pid)
             && !self.cgroups.is_there()
         {
@@ -407,6 +438,7 @@ impl World {
 
     /// The run directory is left clean, nobody is left behind, and everything that was said is written.
     pub fn leave(&mut self, status: i32) {
+        self.record(Kind::Runner, &format!("leaves with {status}"));
         self.upward.stopping();
         self.upward.flush();
         self.end_strays();
@@ -476,6 +508,9 @@ impl World {
     pub fn begin_shutdown(&mut self, fast: bool) {
         self.shutting_down = true;
         self.upward.stopping();
+        if let Some(slots) = &self.slots {
+            slots.leaving();
+        }
         self.inbox.push_back(Event::Shutdown { fast });
     }
 }

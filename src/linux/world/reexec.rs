@@ -18,6 +18,7 @@ use crate::control::{Outcome, Ticket};
 use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::machine;
+use crate::linux::recorder::Kind;
 use crate::linux::serve::News;
 use crate::linux::signals::Blocked;
 use crate::linux::slots::Slots;
@@ -135,6 +136,7 @@ impl World {
 
     fn become_binary(&mut self, binary: &Path) -> String {
         tracing::info!("goes on as `{}`", binary.display());
+        self.record(Kind::Runner, &format!("goes on as `{}`", binary.display()));
         let wall = clock::wall();
         for unit in &mut self.units {
             unit.log.drain(wall, &mut self.console);

@@ -180,6 +180,7 @@ impl World {
         self.order = order;
         let change = supervisor::PlanChange { plan: plan.policy.clone(), next: policies, restart };
         self.plan = plan;
+        self.record_config();
         self.inbox.push_back(Event::PlanChanged(change));
         self.pump();
         self.changed = true;

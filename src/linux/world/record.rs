@@ -1,0 +1,112 @@
+//! What the flight recorder is told. Secrets are masked here: nothing that a unit says or is told gets past unseen.
+
+use std::collections::BTreeMap;
+
+use super::World;
+use crate::control::JobRequest;
+use crate::linux::log::Line;
+use crate::linux::recorder::{Kind, LINES, Recorder};
+use crate::linux::rundir::RunDir;
+use crate::linux::signals;
+use crate::plan::masked;
+use crate::plan::policy::{Scope, UnitId};
+use crate::supervisor::snapshot::UnitSnapshot;
+use crate::supervisor::{ProbeKind, Verdict};
+
+/// What stands between a unit's name and its line.
+const NAME_END: char = '\u{1f}';
+
+/// The recorder, if there is one, and what it was told last.
+#[derive(Default)]
+pub(super) struct Flight {
+    recorder: Option<Recorder>,
+    /// Of each unit's probes (true: of readiness): only news are recorded.
+    found: BTreeMap<(UnitId, bool), String>,
+}
+
+impl World {
+    /// The recorder of the run directory.
+    pub(super) fn open_recorder(&mut self) {
+        let path = self.run_dir.as_ref().filter(|_| !self.options.foreground).map(RunDir::recorder);
+        self.flight.recorder = path.as_deref().and_then(Recorder::open);
+        let version = env!("CARGO_PKG_VERSION");
+        self.record(Kind::Runner, &format!("tenon {version} begins, pid {}", std::process::id()));
+        self.record_config();
+    }
+
+    /// Something has happened.
+    pub fn record(&mut self, kind: Kind, words: &str) {
+        let words = masked(words, self.plan.secrets.iter().map(String::as_str));
+        if let Some(recorder) = &mut self.flight.recorder {
+            recorder.add(kind, &words);
+        }
+    }
+
+    pub(super) fn record_config(&mut self) {
+        let words = format!(
+            "plan {}, {} units{}",
+            self.plan.fingerprint,
+            self.plan.policy.units.len(),
+            self.plan.profile.as_ref().map(|(name, _)| format!(", profile {name}")).unwrap_or_default()
+        );
+        self.record(Kind::Config, &words);
+    }
+
+    pub(super) fn record_state(&mut self, unit: UnitId, after: &UnitSnapshot) {
+        if self.flight.recorder.is_none() {
+            return;
+        }
+        let pid = after.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+        let detail = after.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+        let wish = if after.desired_up { "" } else { ", wanted down" };
+        let words = format!("{}: {}{detail}: {}{pid}{wish}", after.unit, after.state.word(), after.cause);
+        let words = self.masked(unit, &words);
+        self.record(Kind::State, &words);
+    }
+
+    /// What a probe has found, if that is news.
+    pub(super) fn record_probe(&mut self, unit: UnitId, kind: ProbeKind, verdict: &Verdict) {
+        let (which, ready) = match kind {
+            ProbeKind::Ready => ("ready", true),
+            ProbeKind::Health => ("health", false),
+        };
+        let words = match verdict {
+            Verdict::Pass => format!("{}: {which} passes", self.name(unit)),
+            Verdict::Fail(found) => format!("{}: {which} fails: {found}", self.name(unit)),
+            Verdict::Degraded(found) => format!("{}: {which} is degraded: {found}", self.name(unit)),
+        };
+        if self.flight.found.get(&(unit, ready)) != Some(&words) {
+            self.record(Kind::Probe, &words);
+            self.flight.found.insert((unit, ready), words);
+        }
+    }
+
+    pub(super) fn record_sent(&mut self, unit: UnitId, signal: i32, scope: Scope) {
+        let whom = match scope {
+            Scope::Main => "its main process",
+            Scope::Group => "its process group",
+            Scope::Tree => "all its processes",
+        };
+        let words = format!("{}: {} to {whom}", self.name(unit), signals::name(signal));
+        self.record(Kind::Sent, &words);
+    }
+
+    pub(super) fn record_request(&mut self, request: &JobRequest) {
+        let words = format!("{request:?}");
+        self.record(Kind::Request, &words);
+    }
+
+    /// The last of some new lines.
+    pub(super) fn record_lines(&mut self, id: UnitId, lines: &[Line]) {
+        let Some(place) = self.units.get(id.0 as usize).map(|unit| unit.place) else { return };
+        if self.flight.recorder.is_none() {
+            return;
+        }
+        for line in lines.iter().skip(lines.len().saturating_sub(LINES)) {
+            let text = format!("{}{NAME_END}{}", self.name(id), self.masked(id, &line.text));
+            if let Some(recorder) = &mut self.flight.recorder {
+                recorder.line(place, line.at, &text);
+            }
+        }
+    }
+}
