@@ -586,6 +586,7 @@ mod tests {
         let expected = Memory {
             process: Some((Phase::Main, 42)),
             held: false,
+            rules_decide: false,
             origin: Origin::Planned,
             cause: "cause".to_owned(),
             ..memory(State::Backoff, 12)
