@@ -1,6 +1,10 @@
 //! Who may write what root is about to follow: node file, units, the profile in force, drop-ins, the scripts that run, and
 //! the folders they lie in, up to the root of the file system.
 //!
+//! What somebody else may write is refused; so is a file that belongs to another user than its folder does. A folder that
+//! belongs to somebody else as a whole, or lies in one that others may write, was put there so by whoever runs tenon on
+//! it (a checkout, a volume of a container): that is said, not refused.
+//!
 //! Looks at owners and permission bits, nothing else; access lists are not looked at. Without root nothing is asked: who
 //! may write these files could do no more than the user who runs tenon.
 
@@ -98,28 +102,43 @@ fn others(about: About, listed: bool, nobody: Option<u32>) -> Option<Who> {
     (about.mode & GROUP_WRITE != 0 && about.gid != 0).then_some(Who::Group(about.gid))
 }
 
+/// A path that somebody else may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Open {
+    path: PathBuf,
+    who: Who,
+    /// Too near to what is followed: root does not follow it.
+    refused: bool,
+}
+
 /// What others may write among these files (and folders that are listed), each with who.
-fn open(paths: &dyn Paths, files: &[PathBuf], listed: &[PathBuf]) -> Vec<(PathBuf, Who)> {
-    let mut all: IndexSet<(PathBuf, bool)> = IndexSet::new();
-    for (path, is_listed) in
-        files.iter().map(|path| (path, false)).chain(listed.iter().map(|path| (path, true)))
-    {
+fn open(paths: &dyn Paths, files: &[PathBuf], listed: &[PathBuf]) -> Vec<Open> {
+    // Each with its distance: 0 a file, 1 its folder or one that is listed, then those around.
+    let mut all: IndexSet<(PathBuf, usize)> = IndexSet::new();
+    for (path, nearest) in files.iter().map(|path| (path, 0)).chain(listed.iter().map(|path| (path, 1))) {
         for place in [path.clone(), paths.real(path)] {
-            for (depth, part) in place.ancestors().enumerate() {
-                if !part.as_os_str().is_empty() {
-                    all.insert((part.to_path_buf(), is_listed && depth == 0));
-                }
-            }
+            let around = place.ancestors().filter(|part| !part.as_os_str().is_empty());
+            all.extend(around.enumerate().map(|(depth, part)| (part.to_path_buf(), nearest + depth)));
         }
     }
+    let listed: IndexSet<&PathBuf> = listed.iter().collect();
     let nobody = paths.nobody();
-    let mut found: Vec<(PathBuf, Who)> = Vec::new();
-    for (path, listed) in all {
-        let who = paths.about(&path).and_then(|about| others(about, listed, nobody));
-        if let Some(who) = who
-            && !found.iter().any(|(known, _)| *known == path)
-        {
-            found.push((path, who));
+    let mut found: Vec<Open> = Vec::new();
+    for (path, distance) in all {
+        let Some(about) = paths.about(&path) else { continue };
+        let Some(who) = others(about, listed.contains(&path), nobody) else { continue };
+        let theirs = || {
+            path.parent().and_then(|folder| paths.about(folder)).is_some_and(|folder| folder.uid == about.uid)
+        };
+        let refused = match who {
+            Who::Everybody | Who::Group(_) => distance <= 1,
+            // Of a whole folder of theirs the folder alone is told.
+            Who::Owner(_) if theirs() => continue,
+            Who::Owner(_) => distance == 0,
+        };
+        match found.iter_mut().find(|known| known.path == path) {
+            Some(known) => known.refused |= refused,
+            None => found.push(Open { path, who, refused }),
         }
     }
     found
@@ -220,13 +239,13 @@ fn refuse_open(files: &[PathBuf], listed: &[PathBuf]) -> Result<(), CliError> {
     if !is_root() {
         return Ok(());
     }
-    let found = open(&Here, files, listed);
-    let Some(((first, who), more)) = found.split_first() else { return Ok(()) };
-    let (mut message, cure) = words(first, *who);
+    let found: Vec<Open> = open(&Here, files, listed).into_iter().filter(|open| open.refused).collect();
+    let Some((first, more)) = found.split_first() else { return Ok(()) };
+    let (mut message, cure) = words(&first.path, first.who);
     message.push_str(", and what it says is done as root");
     let mut error = CliError::new(Kind::Config, String::new()).hint(cure);
-    for (path, who) in more.iter().take(MAX_SHOWN) {
-        let (too, cure) = words(path, *who);
+    for open in more.iter().take(MAX_SHOWN) {
+        let (too, cure) = words(&open.path, open.who);
         let _ = write!(message, "\n  {too}");
         error = error.hint(cure);
     }
@@ -246,9 +265,10 @@ pub fn warnings(resolved: &Resolved, profiles: Option<&[&str]>) -> Vec<Diagnosti
         Some(names) => of_profiles(&resolved.files, &resolved.sources, names.iter().copied()),
     };
     let found = open(&Here, &files, &listed);
-    let one = |(path, who): &(PathBuf, Who)| {
-        let (message, cure) = words(path, *who);
-        Diagnostic::warning(Code::OpenToOthers, format!("{message}: root will not follow it")).with_help(cure)
+    let one = |open: &Open| {
+        let (message, cure) = words(&open.path, open.who);
+        let so = if open.refused { "root will not follow it" } else { "what that lets in is done as root" };
+        Diagnostic::warning(Code::OpenToOthers, format!("{message}: {so}")).with_help(cure)
     };
     found.iter().map(one).collect()
 }
@@ -274,40 +294,85 @@ mod tests {
         }
     }
 
-    const ROOTS: About = About { uid: 0, gid: 0, mode: 0o755, folder: false, read_only: false };
+    const ROOTS: About = About { uid: 0, gid: 0, mode: 0o644, folder: false, read_only: false };
 
-    /// `path` is as `about` says; a profile in `/etc/t/profiles` and what is listed are looked at.
+    /// Paths are as these are; a profile in `/etc/t/profiles` and what is listed are looked at.
     #[track_caller]
-    fn check(path: &'static str, about: About, expectation: Option<Who>) {
-        let table = Table(HashMap::from([(path, about)]));
+    fn check(given: &[(&'static str, About)], expectation: &[(&str, Who, bool)]) {
+        let table = Table(given.iter().copied().collect());
         let files = ["/etc/t/profiles/a2.toml", "/etc/t/link.toml"].map(PathBuf::from);
         let found = open(&table, &files, &[PathBuf::from("/etc/t/profiles")]);
-        let expected: Vec<(PathBuf, Who)> = expectation.map(|who| (path.into(), who)).into_iter().collect();
-        assert_eq!(found, expected, "{path} {about:?}");
+        let expected: Vec<Open> = expectation
+            .iter()
+            .map(|(path, who, refused)| Open { path: path.into(), who: *who, refused: *refused })
+            .collect();
+        assert_eq!(found, expected, "{given:?}");
+    }
+
+    const FILE: &str = "/etc/t/profiles/a2.toml";
+    const FOLDER: About = About { mode: 0o755, folder: true, ..ROOTS };
+
+    #[test]
+    fn a_file_that_others_may_write_is_refused() {
+        let check = |about: About, expectation: Option<Who>| {
+            let expectation: Vec<_> = expectation.map(|who| (FILE, who, true)).into_iter().collect();
+            check(&[(FILE, about)], &expectation);
+        };
+        check(ROOTS, None);
+        check(About { mode: 0o646, ..ROOTS }, Some(Who::Everybody));
+        check(About { mode: 0o664, gid: 50, ..ROOTS }, Some(Who::Group(50)));
+        // Root's own group is root.
+        check(About { mode: 0o664, ..ROOTS }, None);
+        check(About { uid: 1000, ..ROOTS }, Some(Who::Owner(1000)));
+        // Whoever has no number here cannot be here.
+        check(About { uid: 65534, ..ROOTS }, None);
+        check(About { mode: 0o666, uid: 1000, read_only: true, ..ROOTS }, None);
     }
 
     #[test]
-    fn who_may_write_what_root_follows() {
-        let file = "/etc/t/profiles/a2.toml";
-        let folder = About { folder: true, ..ROOTS };
-        check(file, ROOTS, None);
-        check(file, About { mode: 0o646, ..ROOTS }, Some(Who::Everybody));
-        check(file, About { mode: 0o664, gid: 50, ..ROOTS }, Some(Who::Group(50)));
-        // Root's own group is root.
-        check(file, About { mode: 0o664, ..ROOTS }, None);
-        check(file, About { uid: 1000, ..ROOTS }, Some(Who::Owner(1000)));
-        // Whoever has no number here cannot be here.
-        check(file, About { uid: 65534, ..ROOTS }, None);
-        check(file, About { mode: 0o666, uid: 1000, read_only: true, ..ROOTS }, None);
-        // Folders: what lies in them can be replaced, in sticky ones only added to.
-        check("/etc/t", About { mode: 0o777, ..folder }, Some(Who::Everybody));
-        check("/etc/t", About { mode: 0o775, gid: 50, ..folder }, Some(Who::Group(50)));
-        check("/etc/t", About { uid: 1000, ..folder }, Some(Who::Owner(1000)));
-        check("/etc", About { mode: 0o1777, ..folder }, None);
-        check("/etc/t/profiles", About { mode: 0o1777, ..folder }, Some(Who::Everybody));
-        // Links: both where it is named and where it is.
-        check("/srv/real.toml", About { mode: 0o666, ..ROOTS }, Some(Who::Everybody));
-        check("/srv", About { mode: 0o777, ..folder }, Some(Who::Everybody));
-        check("/home/x.toml", About { mode: 0o666, ..ROOTS }, None);
+    fn a_link_is_looked_at_where_it_is_named_and_where_it_is() {
+        let open = About { mode: 0o777, ..FOLDER };
+        check(
+            &[("/srv/real.toml", About { mode: 0o666, ..ROOTS })],
+            &[("/srv/real.toml", Who::Everybody, true)],
+        );
+        check(&[("/srv", open)], &[("/srv", Who::Everybody, true)]);
+        check(&[("/home/x.toml", About { mode: 0o666, ..ROOTS })], &[]);
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_can_be_replaced_in_a_sticky_one_only_added_to() {
+        let open = About { mode: 0o777, ..FOLDER };
+        check(&[("/etc/t", open)], &[("/etc/t", Who::Everybody, true)]);
+        check(&[("/etc/t", About { mode: 0o775, gid: 50, ..FOLDER })], &[("/etc/t", Who::Group(50), true)]);
+        check(&[("/etc", About { mode: 0o1777, ..FOLDER })], &[]);
+        check(
+            &[("/etc/t/profiles", About { mode: 0o1777, ..FOLDER })],
+            &[("/etc/t/profiles", Who::Everybody, true)],
+        );
+        // Further out it is said.
+        check(&[("/etc", open)], &[("/etc", Who::Everybody, false)]);
+    }
+
+    #[test]
+    fn a_whole_folder_of_somebody_else_is_said_once() {
+        let theirs = |about: About| About { uid: 1000, ..about };
+        check(
+            &[("/etc/t/profiles", theirs(FOLDER)), (FILE, theirs(ROOTS))],
+            &[("/etc/t/profiles", Who::Owner(1000), false)],
+        );
+        check(
+            &[
+                ("/etc/t/profiles", theirs(FOLDER)),
+                ("/etc/t", theirs(FOLDER)),
+                ("/etc/t/link.toml", theirs(ROOTS)),
+            ],
+            &[("/etc/t", Who::Owner(1000), false)],
+        );
+        // A file of a third one in it is not theirs.
+        check(
+            &[("/etc/t/profiles", theirs(FOLDER)), (FILE, About { uid: 7, ..ROOTS })],
+            &[(FILE, Who::Owner(7), true), ("/etc/t/profiles", Who::Owner(1000), false)],
+        );
     }
 }

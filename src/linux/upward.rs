@@ -1,19 +1,26 @@
 //! What the runner tells those above it: `READY`, `STATUS`, `RELOADING`, `STOPPING`, `WATCHDOG` and
-//! `EXTEND_TIMEOUT_USEC` to a service manager, and its own messages to standard error.
+//! `EXTEND_TIMEOUT_USEC` to a service manager, and its own messages to standard error or the journal.
 //!
 //! [`Upward`] is a value that decides what is to be said; only [`Upward::flush`] says it. The watchdog is fed by the
 //! turns of the loop and by nothing else, so a loop that hangs stops feeding it. After a change of the binary nothing is
 //! to be told: the process is the same, and so are its pid and its readiness.
 
 use std::fmt::Write as _;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::socket::{SockType, getsockopt, sockopt};
 use sd_notify::NotifyState;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
+use super::log::journal;
+use super::sys;
 use crate::supervisor::Time;
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 
@@ -215,12 +222,18 @@ pub struct Message {
 pub struct Messages(Arc<Mutex<Vec<Message>>>);
 
 impl Messages {
-    /// From now on, everything said through `tracing` comes here.
+    /// From now on, everything said through `tracing` comes here, or goes to the journal where standard error is the
+    /// journal already.
     pub fn install() -> Self {
         let messages = Self::default();
-        let collect = Collect(messages.clone());
+        let registry = tracing_subscriber::registry();
         // Somebody having installed another subscriber first is their decision.
-        let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(collect));
+        let _ = match journal_layer() {
+            Some(journal) => {
+                tracing::subscriber::set_global_default(registry.with(journal.with_filter(LevelFilter::INFO)))
+            }
+            None => tracing::subscriber::set_global_default(registry.with(Collect(messages.clone()))),
+        };
         messages
     }
 
@@ -228,6 +241,40 @@ impl Messages {
     pub fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The runner's own words as entries of the journal: `SYSLOG_IDENTIFIER=tenon`, priorities as syslog counts, a unit
+/// that a message is about as `TENON_UNIT`. None where standard error is something else, or the journal is not there.
+fn journal_layer() -> Option<tracing_journald::Layer> {
+    if !journal::is_standard_error() {
+        return None;
+    }
+    let layer = never_waiting(tracing_journald::layer)?;
+    let as_syslog = PriorityMappings {
+        error: Priority::Error,
+        warn: Priority::Warning,
+        info: Priority::Informational,
+        ..PriorityMappings::new()
+    };
+    Some(
+        layer
+            .with_syslog_identifier("tenon".to_owned())
+            .with_field_prefix(Some("TENON".to_owned()))
+            .with_priority_mappings(as_syslog),
+    )
+}
+
+/// The layer keeps its socket to itself and waits at it for a journal that hangs; the loop must not. No other thread
+/// opens anything now, so the socket is at the lowest number that was free.
+fn never_waiting<T>(make: impl FnOnce() -> std::io::Result<T>) -> Option<T> {
+    let lowest = std::fs::File::open("/dev/null").ok()?.as_raw_fd();
+    let layer = make().ok()?;
+    let socket = sys::borrow(lowest);
+    if getsockopt(&socket, sockopt::SockType) != Ok(SockType::Datagram) {
+        return None;
+    }
+    fcntl(socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).ok()?;
+    Some(layer)
 }
 
 struct Collect(Messages);
@@ -269,7 +316,20 @@ impl Visit for Said {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixDatagram;
+
     use super::*;
+
+    #[test]
+    fn a_journal_that_hangs_does_not_hold_up_whoever_speaks_to_it() {
+        let (mine, hangs) = UnixDatagram::pair().unwrap();
+        // Other tests open files at the same time, so the number may be taken by one of theirs: then it is refused.
+        let socket = (0..100).find_map(|_| never_waiting(|| mine.try_clone())).unwrap();
+        let full = (0..100_000).find_map(|_| socket.send(b"a line").err());
+        assert_eq!(full.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+        drop(hangs);
+        assert!(never_waiting(|| std::fs::File::open("/dev/null")).is_none(), "no socket");
+    }
 
     fn unit(name: &str, state: State) -> UnitSnapshot {
         let running = matches!(state, State::Ready | State::Starting | State::Stopping);

@@ -6,7 +6,7 @@
 
 mod console;
 mod file;
-mod journal;
+pub mod journal;
 mod lines;
 mod signature;
 mod tail;
