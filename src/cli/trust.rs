@@ -12,6 +12,7 @@ use super::error::{CliError, Kind};
 use super::pipeline::{Planned, Resolved};
 use super::profiles;
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
+use crate::linux::run::{group_name, user_name};
 use crate::load::{FileSet, Named};
 use indexmap::IndexSet;
 use std::fmt::Write as _;
@@ -149,13 +150,11 @@ fn words(path: &Path, who: Who) -> (String, String) {
     match who {
         Who::Everybody => (format!("everybody may write `{path}`"), format!("`chmod o-w {path}`")),
         Who::Group(gid) => {
-            let group = nix::unistd::Group::from_gid(gid.into()).ok().flatten();
-            let group = group.map_or_else(|| gid.to_string(), |group| group.name);
+            let group = group_name(gid);
             (format!("group `{group}` may write `{path}`"), format!("`chmod g-w {path}`"))
         }
         Who::Owner(uid) => {
-            let user = nix::unistd::User::from_uid(uid.into()).ok().flatten();
-            let user = user.map_or_else(|| uid.to_string(), |user| user.name);
+            let user = user_name(uid);
             (format!("`{path}` belongs to user `{user}`"), format!("`chown root {path}`"))
         }
     }

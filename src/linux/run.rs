@@ -17,6 +17,7 @@ use crate::plan::Plan;
 pub use super::recorder::{Kind as RecordedKind, Recorded, read as read_recorder};
 pub use super::world::{CHECK_ONLY, Planner, Replanned, check_state};
 
+pub use super::identity::{group_name, user_name};
 pub use super::log::{Colour, Style};
 pub use super::upward::ReadyWhen;
 

@@ -297,6 +297,7 @@ fn the_runner_becomes_another_binary() {
     runner.wait_state("web ready", 1).wait_state("down ready", 1);
     runner.ask(&["stop", "down"]).code(0);
     let (own, pid) = (runner.pid(), runner.pid_of("web"));
+    until("lines of before", || (numbers(&env, "web").len() > 20).then_some(()));
     let copy = env.path("tenon-next");
     fs::copy(crate::env::binary(), &copy).unwrap();
     env.node(&["reexec", "--binary", &copy.display().to_string()]).code(0);
