@@ -264,7 +264,8 @@ fn twenty_kills_while_twenty_units_crash() {
     }
     std::thread::sleep(Duration::from_secs(3));
     // After all that not one descriptor more.
-    assert_eq!(descriptors_at_rest(&env, &runner), first);
+    let last = descriptors_at_rest(&env, &runner);
+    assert!(last <= first, "{last} descriptors, and {first} at first");
     assert_eq!(runner.stop(), 0);
     for number in 0..20 {
         let unit = format!("u{number}");
