@@ -208,7 +208,7 @@ fn what_is_said_names_cause_and_consequence_once() {
     env.write("units/bad.toml", "command = \"sh -c 'exit 3'\"\n[restart]\ndelays = [\"1h\"]\njitter = 0.0\n");
     env.write(
         "units/messy.toml",
-        "command = [\"sh\", \"-c\", \"(trap '' TERM; sleep 60) & exit 4\"]\n\
+        "command = [\"sh\", \"-c\", \"(trap '' TERM; sleep 60) & sleep 0.3; exit 4\"]\n\
          restart = \"never\"\n[stop]\ntimeout = \"300ms\"\n",
     );
     let runner = env.run();

@@ -1,7 +1,7 @@
 //! A running `tenon run` of a test: what it has said, what has happened in it, and its processes.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -256,6 +256,17 @@ impl Runner<'_> {
     /// How many descriptors it has.
     pub fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
+    /// The same without those of the indexes of log files, each of which is opened when there is something to write.
+    pub fn descriptors_without_indexes(&self) -> usize {
+        let all = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        let is_index = |path: &Path| path.extension().is_some_and(|extension| extension == "idx");
+        all.filter(|entry| {
+            let target = fs::read_link(entry.as_ref().unwrap().path());
+            !target.is_ok_and(|target| is_index(&target))
+        })
+        .count()
     }
 
     /// Its direct children, and whether each is a zombie.
