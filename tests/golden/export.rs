@@ -141,6 +141,18 @@ to = ["journal"]
 rate = 100
 "#;
 
+const SYNC: &str = r#"
+command = "s"
+needs = [{ unit = "web", on_restart = "restart" }]
+[stop]
+ladder = ["SIGINT 0s", "SIGTERM 0s"]
+[cgroup]
+cpu_max = "18446744073709551615 1000"
+[log]
+to = ["pipe"]
+pipe = ["reader", "--secret"]
+"#;
+
 /// Lines that must stand in the files of that small node, with what they follow from.
 const BY_HAND: &[(&str, &str, &str)] = &[
     ("db.service", "Description=the data, 100 %% of it", "% begins a specifier"),
@@ -198,6 +210,35 @@ const BY_HAND: &[(&str, &str, &str)] = &[
     ("job.service", "Type=oneshot", "a task"),
     ("job.service", "RemainAfterExit=yes", "stays satisfied"),
     ("job.service", "Restart=no", "a task's default"),
+    ("again.service", "Restart=no", "RestartForceExitStatus= is refused for a oneshot"),
+    (
+        "again.service",
+        "# - `restart.only`: a task is not run again (RestartForceExitStatus= is refused for Type=oneshot)",
+        "only, of a task",
+    ),
+    ("failing.service", "Restart=on-failure", "for a oneshot no signal is a clean end"),
+    (
+        "sync.service",
+        "StandardOutput=journal",
+        "the pipe has no reader, so its lines are kept in the journal",
+    ),
+    (
+        "sync.service",
+        "# - `log.to = [\"pipe\"]`: no program reads the output, all of it goes to the journal",
+        "log.to = pipe",
+    ),
+    ("db-health.service", "StartLimitIntervalSec=0", "asked for ever"),
+    ("sync.service", "TimeoutStopSec=1ms", "0 would be no limit"),
+    (
+        "sync.service",
+        r#"ExecStop=/bin/sh -c "[ -z \"$$MAINPID\" ] || { kill -INT $$MAINPID && kill -CONT $$MAINPID; }; :""#,
+        "a step of 0 s waits for nothing: `timeout 0` would wait for ever",
+    ),
+    (
+        "sync.service",
+        "# - `cgroup.cpu_max = 18446744073709551615 1000`: more than systemd can write, so there is no limit",
+        "2^64 / 1000 * 100 % is beyond 31 bits",
+    ),
     ("elsewhere.service", "ExecStart=TENON probe elsewhere --ready --wait", "external"),
     ("all.target", "Wants=web.service", "a group's members"),
     ("tenon.target", "Wants=db.service", "the node"),
@@ -207,15 +248,26 @@ const BY_HAND: &[(&str, &str, &str)] = &[
 /// Lines that must not stand there.
 const NEVER: &[(&str, &str)] = &[
     ("web.service", "Requires=db.service"),
+    ("failing.service", "RestartForceExitStatus=SIGHUP SIGINT SIGPIPE SIGTERM"),
+    ("again.service", "RestartForceExitStatus=75"),
+    ("sync.service", "StandardOutput=null"),
     ("web.service", "ExecStartPost=TENON probe web --ready --wait"),
     ("db.service", "# - `stop`: one time limit for every step of it, so KILL comes after 20s instead of 20s"),
 ];
 
 fn small() -> Node {
-    Node::of("run = [\"all\", \"job\", \"sync\", \"elsewhere\"]\n")
+    Node::of("run = [\"all\", \"job\", \"again\", \"failing\", \"sync\", \"elsewhere\"]\n")
         .file("units/db.toml", DATA)
         .file("units/web.toml", "command = \"web\"\nneeds = [\"db\"]\n[ready]\nnotify = true\n")
-        .file("units/sync.toml", "command = \"s\"\nneeds = [{ unit = \"web\", on_restart = \"restart\" }]\n")
+        .file("units/sync.toml", SYNC)
+        .file(
+            "units/again.toml",
+            "kind = \"task\"\ncommand = \"again\"\n[restart]\npolicy = \"on_failure\"\nonly = [\"exit:75\"]\n",
+        )
+        .file(
+            "units/failing.toml",
+            "kind = \"task\"\ncommand = \"failing\"\n[restart]\npolicy = \"on_failure\"\n",
+        )
         .file("units/job.toml", "kind = \"task\"\ncommand = \"job\"\n")
         .file(
             "units/elsewhere.toml",

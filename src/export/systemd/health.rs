@@ -60,6 +60,8 @@ pub fn files(
         &format!("It fails after {} failures in a row, {} apart.", health.failures, span(health.interval)),
     ]);
     ask.set("Unit", "Description", format!("Asks {shown} for its health"));
+    // It is started at every interval, for as long as the unit is up.
+    ask.set("Unit", "StartLimitIntervalSec", "0");
     ask.set("Service", "Type", "oneshot");
     ask.set("Service", "ExecStart", options.tenon(&["probe", unit, "--health", "--wait"]));
     if health.on_failure == OnFailure::Restart {
