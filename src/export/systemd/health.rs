@@ -27,6 +27,9 @@ pub fn lost(set: &ProbeSet, health: &Health, file: &mut UnitFile) {
             Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => {}
         }
     }
+    if health.successes > 1 {
+        file.lose(format!("`health.successes = {}`: one success counts as healthy", health.successes));
+    }
     if !health.start_period.is_zero() {
         file.lose("`health.start_period` holds after the first start only");
     }
