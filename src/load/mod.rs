@@ -408,7 +408,8 @@ fn looks_like_toml(name: &str) -> bool {
 /// `*.conf` there, and a copy beside the original is easily edited instead of it. Hidden files are the editor's.
 fn looks_like_drop_in(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    looks_like_toml(name) || !name.starts_with('.') && (lower.ends_with(".conf") || lower.contains(".toml."))
+    looks_like_toml(name)
+        || !name.starts_with('.') && [".conf", ".toml."].iter().any(|part| lower.contains(part))
 }
 
 fn wrong_extension(path: &Path, code: Code) -> Diagnostic {

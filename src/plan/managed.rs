@@ -49,8 +49,8 @@ impl Spellings {
     /// Whether a word, with the one behind it, is the argument. A beginning counts even where the program would find
     /// it ambiguous: it refuses that itself, and later than here.
     fn mean(&self, word: &str, next: Option<&str>) -> bool {
-        let glued = self.glued.iter().filter(|short| !short.is_empty());
-        let behind = match glued.filter_map(|short| word.strip_prefix(short.as_str())).next() {
+        let mut glued = self.glued.iter().filter(|short| !short.is_empty());
+        let behind = match glued.find_map(|short| word.strip_prefix(short.as_str())) {
             Some(behind) => Some(behind).filter(|behind| !behind.is_empty()),
             None if self.names(word) => word.split_once('=').map(|(_, value)| value),
             None => return false,

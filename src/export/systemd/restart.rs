@@ -47,7 +47,7 @@ pub fn restart(policy: &UnitPolicy, file: &mut UnitFile) {
     limit(policy, delay, file);
 }
 
-/// `except` and `only`. systemd refuses RestartForceExitStatus= for a oneshot, and takes no signal for a clean end of one.
+/// `except` and `only`. systemd refuses `RestartForceExitStatus=` for a oneshot, and takes no signal for a clean end of one.
 fn causes(restart: &Restart, task: bool, file: &mut UnitFile) {
     let names = |list: &[CausePattern], file: &mut UnitFile, key: &str| -> Vec<String> {
         let mut words = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SERVICE: &str = "Service";
 
-/// systemd keeps CPUQuota= as hundredths of a percent in 31 bits.
+/// systemd keeps `CPUQuota=` as hundredths of a percent in 31 bits.
 const MOST_PERCENT: u128 = (i32::MAX / 100) as u128;
 
 /// A time as systemd writes it.
