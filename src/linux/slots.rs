@@ -59,11 +59,26 @@ const S_NAME: usize = 80;
 const NAME_MAX: usize = 255;
 const S_CAUSE: usize = 344;
 const CAUSE_MAX: usize = 152;
-// Bits of `S_STATE` beside the state and what was wanted. An earlier version wrote zeros there.
+// Bits of `S_STATE`, whose first byte is the state. From `HELD` on an earlier version wrote zeros.
+const WANTED: u64 = 1 << 8;
+const SETTLED: u64 = 1 << 16;
+const ENDED: u64 = 1 << 24;
 const HELD: u64 = 1 << 32;
 const ORIGIN: u32 = 33;
+const ORIGIN_BITS: u64 = 0b11 << ORIGIN;
 const INTERNAL: u64 = 1 << 35;
 const HOLDS_DATA: u64 = 1 << 36;
+const RULES_DECIDE: u64 = 1 << 37;
+/// No two of them are one.
+const _: () = {
+    let all = [0xff, WANTED, SETTLED, ENDED, HELD, ORIGIN_BITS, INTERNAL, HOLDS_DATA, RULES_DECIDE];
+    let (mut seen, mut number) = (0, 0);
+    while number < all.len() {
+        assert!(seen & all[number] == 0, "a bit of the state stands for two things");
+        seen |= all[number];
+        number += 1;
+    }
+};
 
 /// The file, mapped.
 #[derive(Debug)]
@@ -226,7 +241,7 @@ impl Slots {
             holds_data: flags & HOLDS_DATA != 0,
             start_time: get(S_START_TIME),
             memory: Memory {
-                desired_up: flags & 0x100 != 0,
+                desired_up: flags & WANTED != 0,
                 state: state(flags as u8),
                 process,
                 generation,
@@ -235,9 +250,9 @@ impl Slots {
                 internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
-                settled: flags & 0x1_0000 != 0,
-                ended: flags & 0x100_0000 != 0,
-                rules_decide: flags & 0x1_0000_0000 != 0,
+                settled: flags & SETTLED != 0,
+                ended: flags & ENDED != 0,
+                rules_decide: flags & RULES_DECIDE != 0,
                 ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
                 until: Time(Duration::from_nanos(get(S_UNTIL))),
                 last_exit: exit(get(S_EXIT)),
@@ -260,13 +275,13 @@ impl Slots {
         set(
             S_STATE,
             u64::from(code(memory.state))
-                | flag(memory.desired_up, 0x100)
+                | flag(memory.desired_up, WANTED)
                 | flag(holds_data, HOLDS_DATA)
                 | flag(memory.held, HELD)
                 | (origin_code(memory.origin) << ORIGIN)
-                | flag(memory.settled, 0x1_0000)
-                | flag(memory.ended, 0x100_0000)
-                | flag(memory.rules_decide, 0x1_0000_0000),
+                | flag(memory.settled, SETTLED)
+                | flag(memory.ended, ENDED)
+                | flag(memory.rules_decide, RULES_DECIDE),
         );
         set(S_READY_AT, memory.ready_at.0.as_nanos() as u64);
         set(S_UNTIL, memory.until.0.as_nanos() as u64);

@@ -124,8 +124,8 @@ pub enum Preflight {
     Path(PathBuf),
     /// So many bytes may be locked (`RLIMIT_MEMLOCK` of the unit, unless it may lock without limit).
     Memlock(u64),
-    /// So many bytes in free huge pages of the default size.
-    Hugepages(u64),
+    /// So many bytes in free huge pages, of this size (bytes) or of the default one.
+    Hugepages(u64, Option<u64>),
     /// So many bytes must be free in `/dev/shm`.
     Shm(u64),
     /// So many descriptors may be open (`RLIMIT_NOFILE` of the unit).

@@ -13,7 +13,7 @@ use crate::supervisor::Time;
 
 /// Used where a plan lists no delay at all (it never should): better than a hot loop.
 const FALLBACK_DELAY: Duration = Duration::from_secs(1);
-/// Times of restarts that are remembered at most.
+/// Times of restarts that are remembered at most, unless the limit is higher.
 const RECENT_MOST: usize = 1_000;
 
 /// The automatic restarts of a unit that still count.
@@ -110,7 +110,7 @@ pub fn decide(
         }
     }
     history.recent.push_back(now);
-    if history.recent.len() > RECENT_MOST {
+    if history.recent.len() > rules.max_restarts.map_or(0, |limit| limit as usize).max(RECENT_MOST) {
         history.recent.pop_front();
     }
     let nominal = nominal_delay(rules, history.restarts);

@@ -289,6 +289,34 @@ fn twenty_kills_while_twenty_units_crash() {
 }
 
 #[test]
+fn only_a_tenon_is_gone_on_with() {
+    let env = TestEnv::new();
+    shell(&env, "web", "exec sleep 300", "");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let (own, pid) = (runner.pid(), runner.pid_of("web"));
+    let refused = runner.ask(&["reexec", "--binary", "/bin/true"]);
+    assert!(refused.code != 0 && refused.stderr.contains("is it a tenon?"), "{refused:?}");
+    assert_eq!((runner.pid(), runner.pid_of("web")), (own, pid));
+    assert!(lives(pid));
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn units_that_die_with_their_runner_do_not_die_of_its_new_binary() {
+    let env = TestEnv::new();
+    shell(&env, "web", "exec sleep 300", "");
+    env.write("tenon.toml", "on_runner_death = \"kill\"\n");
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let pid = runner.pid_of("web");
+    runner.ask(&["reexec"]).code(0);
+    until("the new one to answer", || (env.node(&["status"]).code == 0).then_some(()));
+    assert_eq!((field(&env, "web", "pid"), field(&env, "web", "starts")), (pid.into(), 1.into()));
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
 fn the_runner_becomes_another_binary() {
     let env = TestEnv::new();
     let script = "trap 'echo bye; exit 0' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done";

@@ -9,7 +9,7 @@ use crate::config::tree::Node;
 use crate::diagnostic::{has_errors, human};
 use crate::linux::machine;
 use crate::linux::run::{
-    CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
+    CAN_GO_ON, CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
 };
 use crate::plan::exec::{Log, UnitExec};
 use crate::plan::policy::{
@@ -34,9 +34,9 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
         ad_hoc(context, args)
     };
     if let Some(state) = std::env::var_os(CHECK_ONLY) {
-        return check_state(std::path::Path::new(&state))
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|why| CliError::new(Kind::Failed, why));
+        check_state(std::path::Path::new(&state)).map_err(|why| CliError::new(Kind::Failed, why))?;
+        context.output.data(CAN_GO_ON)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))

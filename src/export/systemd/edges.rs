@@ -88,6 +88,9 @@ pub fn write(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &m
     spawned(plan, policy, known, file, options);
     let retried =
         policy.restart.enabled && policy.restart.policy != crate::plan::policy::RestartPolicy::Never;
+    if waits && retried && policy.restart.max_restarts.is_some() {
+        file.lose("`needs`: a wait that ends without the other one counts for `restart.max_restarts`");
+    }
     if waits && !retried {
         file.lose("`needs`: as it is not restarted, it is not tried again once what it needs is there");
     }
@@ -119,6 +122,10 @@ fn one(
         file.lose(format!(
             "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
         ));
+    }
+    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start && !ordered) {
+        let time = settings::span(timeout);
+        file.lose(format!("it waits for the exec of `{other}` no longer than {time}: here without a limit"));
     }
     if edge.kind != EdgeKind::Needs {
         return false;

@@ -76,7 +76,8 @@ impl World {
             }
             if let Some((phase, pid)) = memory.process {
                 match still_there(pid, start_time) {
-                    Some(_) if !self.options.keep_units => {
+                    // A child is one of this very process, which has become another binary.
+                    Some(false) if !self.options.keep_units => {
                         // Whoever is to die with its runner has not, if it changed its user: it is ended now.
                         let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
                         ended.push((id, memory.generation, phase));

@@ -29,6 +29,9 @@ use crate::supervisor::ExitStatus;
 
 /// The variable that names a copy of the state: the plan is made, the copy is read, and nothing is run.
 pub const CHECK_ONLY: &str = "TENON_CHECK_STATE";
+
+/// What a binary says on standard output that could read the copy.
+pub const CAN_GO_ON: &str = "tenon: can go on from here";
 /// The new binary reads everything within this time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -105,10 +108,15 @@ impl World {
         let Some(binary) = self.asked_binary.take() else { return };
         let said = String::from_utf8_lossy(&finished.output);
         let outcome = match &finished.end {
-            End::Exited(ExitStatus::Code(0)) => {
+            End::Exited(ExitStatus::Code(0)) if said.contains(CAN_GO_ON) => {
                 self.successor = Some(binary);
                 Outcome::Done
             }
+            // Any program may exit with 0.
+            End::Exited(ExitStatus::Code(0)) => Outcome::Failed(format!(
+                "`{}` does not say that it can go on: is it a tenon?",
+                binary.display()
+            )),
             End::Exited(status) => {
                 let words = status.words();
                 Outcome::Failed(format!("`{}` could not go on ({words}): {}", binary.display(), said.trim()))

@@ -84,6 +84,14 @@ impl World {
             Ok(new) => new,
             Err(problems) => return refused(problems),
         };
+        let known = |name: &String| {
+            [&self.plan, &new.plan]
+                .iter()
+                .any(|plan| plan.policy.units.iter().any(|unit| *unit.name == **name))
+        };
+        if let Some(unknown) = call.allow_destructive.iter().flatten().find(|name| !known(name)) {
+            return refused(format!("error: `--allow-destructive`: there is no unit `{unknown}`"));
+        }
         // Whoever is up now is up for both sides.
         self.pump();
         let allowed = Allowed {

@@ -359,7 +359,10 @@ pub(super) fn preflight(need: &Preflight) -> String {
         Preflight::Flags(argv) => format!("every option is known to `{}` (not asked)", argv.join(" ")),
         Preflight::Path(path) => format!("{} exists", path.display()),
         Preflight::Memlock(bytes) => format!("{} may be locked", size::words(*bytes)),
-        Preflight::Hugepages(bytes) => format!("{} in free huge pages", size::words(*bytes)),
+        Preflight::Hugepages(bytes, None) => format!("{} in free huge pages", size::words(*bytes)),
+        Preflight::Hugepages(bytes, Some(each)) => {
+            format!("{} in free huge pages of {}", size::words(*bytes), size::words(*each))
+        }
         Preflight::Shm(bytes) => format!("{} free in /dev/shm", size::words(*bytes)),
         Preflight::Nofile(count) => format!("{count} open descriptors"),
         Preflight::Disk(path, bytes) => format!("{} free at {}", size::words(*bytes), path.display()),

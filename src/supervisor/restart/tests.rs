@@ -181,3 +181,45 @@ fn restarts_of_an_earlier_runner_count_where_all_do_and_not_within_a_window() {
     assert!(!verdict(None));
     assert!(verdict(Some(60)));
 }
+
+#[test]
+fn a_delay_is_changed_by_the_share_and_never_below_nothing() {
+    let cases = [
+        // Jitter, where between the two ends, the delay of ten seconds in milliseconds.
+        (0.1, 0.0, 9_000),
+        (0.1, 0.5, 10_000),
+        (0.1, 1.0, 11_000),
+        (0.0, 1.0, 10_000),
+        (3.0, 0.0, 0),
+        (3.0, 1.0, 20_000),
+        (-0.5, 1.0, 10_000),
+        (f64::NAN, 1.0, 10_000),
+    ];
+    for (jitter, at, expected) in cases {
+        assert_eq!(jittered(10 * SECOND, jitter, at), Duration::from_millis(expected), "{jitter} {at}");
+    }
+}
+
+#[test]
+fn restarts_are_counted_until_they_are_cleared() {
+    let (mut history, mut random) = (History::of(2), Random::new(1));
+    assert_eq!(history.restarts(), 2);
+    decide(&rules(|_| {}), &mut history, &exit(1), None, Time::default(), &mut random);
+    assert_eq!(history.restarts(), 3);
+    history.clear();
+    assert_eq!(history.restarts(), 0);
+}
+
+#[test]
+fn a_limit_of_a_window_is_met_however_large_it_is() {
+    let rules = rules(|rules| {
+        rules.max_restarts = Some(RECENT_MOST as u32 + 500);
+        rules.within = Some(60 * SECOND);
+    });
+    let (mut history, mut random) = (History::default(), Random::new(1));
+    let mut decide = || decide(&rules, &mut history, &exit(1), None, Time::default(), &mut random);
+    for at in 0..RECENT_MOST + 500 {
+        assert_eq!(decide(), Decision::Again(rules.delays[at.min(2)]));
+    }
+    assert_eq!(decide(), Decision::GiveUp("1500 restarts within 1m used up".to_owned()));
+}
