@@ -12,9 +12,7 @@ use crate::linux::run::{
     CAN_GO_ON, CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
 };
 use crate::plan::exec::{Log, UnitExec};
-use crate::plan::policy::{
-    Kind as UnitKind, OnLimit, PlanPolicy, Ready, Restart, RestartPolicy, Stop, UnitPolicy,
-};
+use crate::plan::policy::{PlanPolicy, Restart, UnitPolicy};
 use crate::plan::{About, Plan, view};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -165,21 +163,7 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
         env.retain(|(known, _)| known != name);
         env.push((name.to_owned(), value.as_bytes().to_vec()));
     }
-    let policy = UnitPolicy {
-        name: name.into(),
-        kind: UnitKind::Service,
-        skipped: None,
-        main: true,
-        holds_data: false,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: Ready::default(),
-        health: None,
-        restart: never(),
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
-    };
+    let policy = UnitPolicy { main: true, ..UnitPolicy::plain(name, Restart::never()) };
     let stop_budget = policy.stop.worst_case() + Duration::from_secs(5);
     let plan = Plan {
         policy: PlanPolicy { units: vec![policy], stop_budget, ..PlanPolicy::default() },
@@ -189,19 +173,4 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
     };
     let options = RunOptions { foreground: true, socket: context.global.socket.clone(), ..basics(context) };
     (plan, options)
-}
-
-fn never() -> Restart {
-    Restart {
-        policy: RestartPolicy::Never,
-        enabled: true,
-        delays: vec![Duration::ZERO],
-        jitter: 0.0,
-        reset_after: Duration::ZERO,
-        max_restarts: None,
-        within: None,
-        on_limit: OnLimit::Fail,
-        except: Vec::new(),
-        only: None,
-    }
 }

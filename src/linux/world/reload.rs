@@ -19,7 +19,7 @@ use crate::linux::spawn::{self, Session, Stdio, What};
 use crate::linux::sys;
 use crate::plan::exec::{Reload, UnitExec};
 use crate::plan::policy::{UnitId, UnitPolicy};
-use crate::plan::reload::{Allowed, GONE, Merged, UnitChange, merge};
+use crate::plan::reload::{Allowed, Merged, UnitChange, merge};
 use crate::plan::{About, Plan};
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use crate::supervisor::{self, Event, ExitStatus, Phase};
@@ -211,8 +211,7 @@ impl World {
 
     /// All units that people care for, in the order of the plan: those of earlier plans only while they stop.
     pub(super) fn shown(&self) -> Vec<UnitSnapshot> {
-        let gone =
-            |id: &UnitId| self.plan.policy.get(*id).is_some_and(|unit| unit.skipped.as_deref() == Some(GONE));
+        let gone = |id: &UnitId| self.plan.policy.get(*id).is_some_and(UnitPolicy::is_gone);
         let all = self.order.iter().filter_map(|id| Some((id, self.supervisor.unit(*id)?)));
         all.filter(|(id, unit)| !(gone(id) && unit.state == State::Skipped)).map(|(_, unit)| unit).collect()
     }
