@@ -343,26 +343,12 @@ const fn phase(code: u64) -> Phase {
     if code == MAIN { Phase::Main } else { Phase::Step(code as u32) }
 }
 
-const STATES: [State; 11] = [
-    State::Inactive,
-    State::Waiting,
-    State::Preparing,
-    State::Starting,
-    State::Ready,
-    State::Unhealthy,
-    State::Stopping,
-    State::Backoff,
-    State::Finished,
-    State::Failed,
-    State::Skipped,
-];
-
 fn code(state: State) -> u8 {
-    STATES.iter().position(|known| *known == state).unwrap_or(0) as u8
+    State::ALL.iter().position(|known| *known == state).unwrap_or(0) as u8
 }
 
 fn state(code: u8) -> State {
-    STATES.get(usize::from(code)).copied().unwrap_or(State::Inactive)
+    State::ALL.get(usize::from(code)).copied().unwrap_or(State::Inactive)
 }
 
 const fn origin_code(origin: Origin) -> u64 {
@@ -593,6 +579,11 @@ mod tests {
         put(512 * 4 + 344, &5u64.to_ne_bytes());
         put(512 * 4 + 352, b"cause");
         std::fs::write(&path, &file).unwrap();
+        let words = State::ALL.map(State::word).join(" ");
+        assert_eq!(
+            words,
+            "inactive waiting preparing starting ready unhealthy stopping backoff finished failed skipped"
+        );
         let before = Slots::open(&path).unwrap().1.expect("it can be read");
         assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
         let left = &before.units[0];

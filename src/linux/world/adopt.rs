@@ -45,19 +45,6 @@ pub struct Evicted {
     kill_at: Time,
 }
 
-/// Whether a unit in this state has a process, or left-overs of one. (The slot goes on naming the last one.)
-const fn has_process(state: State) -> bool {
-    match state {
-        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
-        State::Inactive
-        | State::Waiting
-        | State::Backoff
-        | State::Finished
-        | State::Failed
-        | State::Skipped => false,
-    }
-}
-
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
     pub(super) fn adopt(&mut self, before: &Before) {
@@ -71,7 +58,8 @@ impl World {
                 memories.push(None);
                 continue;
             };
-            if !has_process(memory.state) {
+            // The slot goes on naming the last one.
+            if !memory.state.has_process() {
                 memory.process = None;
             }
             if let Some((phase, pid)) = memory.process {

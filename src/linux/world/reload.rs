@@ -100,7 +100,7 @@ impl World {
         };
         let states: Vec<State> = self.supervisor.snapshot().into_iter().map(|unit| unit.state).collect();
         let state = |id: UnitId| states.get(id.0 as usize).copied().unwrap_or(State::Skipped);
-        let is_up = |id| is_up(state(id));
+        let is_up = |id| state(id).has_process();
         let is_free = |id| state(id) == State::Skipped;
         let merged = match merge(&self.plan, &new.plan, &is_up, &is_free, &allowed) {
             Ok(merged) => merged,
@@ -277,19 +277,6 @@ impl World {
             End::NotStarted(why) => control::Outcome::Failed(why.clone()),
         };
         self.news.push(News::Done(ticket, outcome));
-    }
-}
-
-/// Whether a unit in this state has a process, or is on its way to one.
-const fn is_up(state: State) -> bool {
-    match state {
-        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
-        State::Inactive
-        | State::Waiting
-        | State::Backoff
-        | State::Finished
-        | State::Failed
-        | State::Skipped => false,
     }
 }
 
