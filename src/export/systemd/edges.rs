@@ -17,14 +17,6 @@ use std::time::Duration;
 const UNIT: &str = "Unit";
 const SERVICE: &str = "Service";
 
-/// Whether a probe of readiness can be asked by somebody who is not the runner.
-pub fn can_be_asked(probe: &Probe) -> bool {
-    match probe {
-        Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => true,
-        Probe::Notify | Probe::Fd(_) | Probe::Log { .. } => false,
-    }
-}
-
 /// The units an edge to this one is about: a group stands for its members.
 pub fn expand(plan: &Plan, to: UnitId) -> Vec<UnitId> {
     let mut found = Vec::new();
@@ -213,7 +205,7 @@ fn question(plan: &Plan, to: UnitId, service: &str, options: &Options) -> String
     let name = plan.policy.get(to).map_or("", |policy| &*policy.name);
     let external = plan.policy.get(to).is_some_and(|policy| matches!(policy.kind, Kind::External { .. }));
     let probes = plan.exec.get(to.0 as usize).map(|exec| exec.ready.probes.as_slice()).unwrap_or_default();
-    if external || (!probes.is_empty() && probes.iter().all(can_be_asked)) {
+    if external || (!probes.is_empty() && !probes.iter().any(Probe::is_pushed)) {
         return options.tenon(&["probe", name, "--ready", "--wait"]);
     }
     options.systemctl(&["is-active", "--quiet", service])

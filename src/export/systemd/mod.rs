@@ -283,12 +283,12 @@ fn start(policy: &UnitPolicy, exec: &UnitExec, options: &Options, task: bool, fi
         file.set(SERVICE, "TimeoutStartSec", "infinity");
         return;
     }
-    let notifies = exec.ready.probes.iter().any(|probe| matches!(probe, Probe::Notify));
+    let notifies = exec.notifies_ready();
     // Where the unit does not tell itself, `tenon become` tells that it is about to execute it.
     file.set(SERVICE, "Type", "notify");
     file.set(SERVICE, "NotifyAccess", if notifies { "all" } else { "main" });
     file.set(SERVICE, "ExecStart", become_it);
-    let asked = exec.ready.probes.iter().any(edges::can_be_asked);
+    let asked = exec.ready.probes.iter().any(|probe| !probe.is_pushed());
     if asked || !policy.ready.settle.is_zero() {
         let probe = options.tenon(&["probe", &policy.name, "--ready", "--wait"]);
         file.set(SERVICE, "ExecStartPost", probe);

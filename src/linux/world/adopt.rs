@@ -7,11 +7,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{World, uses_notify};
+use super::World;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{cgroup, clock, sys};
+use crate::plan::exec::UnitExec;
 use crate::plan::policy::UnitId;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
@@ -133,7 +134,7 @@ impl World {
     /// One running process. `stranger`: its start time, if it is no child of this runner.
     fn take_in(&mut self, id: UnitId, memory: &Memory, (phase, pid): (Phase, i32), stranger: Option<u64>) {
         let number = id.0 as usize;
-        let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(uses_notify);
+        let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(UnitExec::uses_notify);
         let Some(unit) = self.units.get_mut(number) else { return };
         unit.generation = memory.generation;
         unit.current = Some(Current {

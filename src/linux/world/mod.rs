@@ -69,7 +69,6 @@ struct ProbeJob {
 pub use adopt::Adopted;
 pub use reexec::{CAN_GO_ON, CHECK_ONLY, check_state};
 pub use reload::{Planner, Replanned};
-use start::uses_notify;
 
 /// What a runner works with.
 pub struct Hands {

@@ -15,7 +15,7 @@ use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
 use crate::linux::unit::{Current, Facts, Preparing, Question};
 use crate::linux::{credentials, files, identity, sys};
-use crate::plan::exec::{Preflight, Probe, UnitExec};
+use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
 
@@ -258,7 +258,7 @@ impl World {
         let error = output.try_clone().map_err(pipe)?;
         let input = spawn::null().map_err(|error| setup(&format!("cannot open `/dev/null`: {error}")))?;
         let mut stdio = Stdio { input: Some(input), output: Some(output), error: Some(error), ready: None };
-        let wanted = if phase == Phase::Main { ready_descriptor(exec) } else { None };
+        let wanted = if phase == Phase::Main { exec.ready_descriptor() } else { None };
         let Some(wanted) = wanted else { return Ok((stdio, None)) };
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| pipe(errno.into()))?;
         fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| pipe(errno.into()))?;
@@ -270,7 +270,7 @@ impl World {
     fn extra_env(&mut self, id: UnitId, phase: Phase) -> Result<Vec<(String, String)>, Failure> {
         let number = id.0 as usize;
         let mut extra = Vec::new();
-        let wants = self.plan.exec.get(number).is_some_and(uses_notify);
+        let wants = self.plan.exec.get(number).is_some_and(UnitExec::uses_notify);
         if wants && phase == Phase::Main {
             extra.push(("NOTIFY_SOCKET".to_owned(), self.notify_address(id)?));
         }
@@ -367,22 +367,6 @@ impl World {
 
 fn setup(message: &str) -> Failure {
     Failure { stage: FailureStage::Setup, message: message.to_owned() }
-}
-
-pub(super) fn uses_notify(exec: &UnitExec) -> bool {
-    exec.ready.probes.iter().chain(&exec.health.probes).any(|probe| matches!(probe, Probe::Notify))
-}
-
-fn ready_descriptor(exec: &UnitExec) -> Option<i32> {
-    exec.ready.probes.iter().find_map(|probe| match probe {
-        Probe::Fd(number) => Some(*number),
-        Probe::Notify
-        | Probe::Tcp { .. }
-        | Probe::Http { .. }
-        | Probe::Exec { .. }
-        | Probe::Log { .. }
-        | Probe::Path { .. } => None,
-    })
 }
 
 /// The terminal goes to the child if it is the runner's to give.
