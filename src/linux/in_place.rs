@@ -210,8 +210,7 @@ fn run_reading(
     timeout: Duration,
     mut output: Option<(&OwnedFd, &mut Vec<u8>)>,
 ) -> Result<Option<ExitStatus>, String> {
-    let (session, birth, nofile, cgroup) = (Session::Own, None, None, None);
-    let what = What { argv, extra_env: &[], session, stdio, birth, nofile, cgroup };
+    let what = What::helper(argv, stdio, None);
     let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
     let launch = spawn::launch(context).map_err(|failure| failure.message)?;
     let clock = Clock::new();

@@ -15,7 +15,7 @@ use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::log::Signatures;
 use crate::linux::serve::News;
-use crate::linux::spawn::{self, Session, Stdio, What};
+use crate::linux::spawn::{self, Stdio, What};
 use crate::linux::sys;
 use crate::plan::exec::{Reload, UnitExec};
 use crate::plan::policy::{UnitId, UnitPolicy};
@@ -247,15 +247,7 @@ impl World {
                 let (read, write) = Helpers::output_pipe().map_err(|errno| words(&errno.desc()))?;
                 let stdio = Stdio::helper(write).map_err(|error| words(&error))?;
                 let extra_env = [("MAINPID".to_owned(), main.pid.to_string())];
-                let what = What {
-                    argv,
-                    extra_env: &extra_env,
-                    session: Session::Own,
-                    stdio,
-                    birth: None,
-                    cgroup: None,
-                    nofile: self.nofile,
-                };
+                let what = What { extra_env: &extra_env, ..What::helper(argv, stdio, self.nofile) };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 let deadline = self.clock.now() + RELOAD_TIMEOUT;
                 self.helpers.run(context, read, Purpose::Reload(ticket.0), deadline, &self.poller)?;

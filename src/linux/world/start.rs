@@ -124,15 +124,7 @@ impl World {
                 let exec = self.plan.exec.get(id.0 as usize).ok_or("no such unit")?;
                 let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
                 let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-                let what = What {
-                    argv,
-                    extra_env: &[],
-                    session: Session::Own,
-                    stdio,
-                    birth: None,
-                    nofile: self.nofile,
-                    cgroup: None,
-                };
+                let what = What::helper(argv, stdio, self.nofile);
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 self.helpers.run(context, read, Purpose::Preflight(id), now + HELP_TIMEOUT, &self.poller)
             }
