@@ -181,7 +181,7 @@ impl Guard {
                 signal = libc::SIGKILL;
             }
             for pid in left {
-                let _ = sys::kill(-pid, signal).or_else(|_| sys::kill(pid, signal));
+                sys::kill_group(pid, signal);
             }
             let _ = sys::wait_signal(LOOK);
             while sys::reap_one().is_some() {}

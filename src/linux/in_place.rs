@@ -225,7 +225,7 @@ fn run_reading(
             None => {}
         }
         if clock.now().0 > timeout {
-            let _ = sys::kill(-launch.pid, libc::SIGKILL).or_else(|_| sys::kill(launch.pid, libc::SIGKILL));
+            sys::kill_group(launch.pid, libc::SIGKILL);
             return Ok(None);
         }
         pause(LOOK);

@@ -68,7 +68,7 @@ impl World {
                     // A child is one of this very process, which has become another binary.
                     Some(false) if !self.options.keep_units => {
                         // Whoever is to die with its runner has not, if it changed its user: it is ended now.
-                        let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
+                        sys::kill_group(pid, libc::SIGKILL);
                         ended.push((id, memory.generation, phase));
                     }
                     Some(child) => {
@@ -174,7 +174,7 @@ impl World {
             left.name
         );
         for signal in [libc::SIGTERM, libc::SIGCONT] {
-            let _ = sys::kill(-pid, signal).or_else(|_| sys::kill(pid, signal));
+            sys::kill_group(pid, signal);
         }
         let kill_at = self.now() + EVICTION;
         self.evicted.push(Evicted { pid, start: left.start_time, kill_at });
@@ -210,8 +210,7 @@ impl World {
                 return true;
             }
             if still_there(evicted.pid, evicted.start).is_some() {
-                let _ =
-                    sys::kill(-evicted.pid, libc::SIGKILL).or_else(|_| sys::kill(evicted.pid, libc::SIGKILL));
+                sys::kill_group(evicted.pid, libc::SIGKILL);
             }
             false
         });

@@ -346,7 +346,7 @@ impl World {
             current.deadline = None;
             let pid = current.pid;
             // Its own group; gone meanwhile is what is wanted.
-            let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
+            sys::kill_group(pid, libc::SIGKILL);
             let Phase::Step(step) = current.phase else { continue };
             let step = self.plan.exec.get(number).and_then(|exec| exec.steps.get(step as usize));
             let words = step.map_or_else(String::new, |step| {
