@@ -11,8 +11,7 @@
 //! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,
 //! and it is begun anew.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
 use super::fault;
+use super::rundir::lasting_file;
 use super::sys::{self, Shared};
 use crate::plan::policy::UNITS_HANDED_OVER;
 use crate::supervisor::snapshot::State;
@@ -135,15 +135,7 @@ impl Slots {
     /// Opens or makes the file, and reads what is left in it.
     pub fn open(path: &Path) -> Result<(Self, Option<Before>), String> {
         let words = |error: &dyn std::fmt::Display| format!("cannot use `{}`: {error}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .map_err(|error| words(&error))?;
+        let file = lasting_file(path).map_err(|error| words(&error))?;
         let whole = file.metadata().map_err(|error| words(&error))?.len() == FILE_SIZE as u64;
         file.set_len(FILE_SIZE as u64).map_err(|error| words(&error))?;
         let map = Shared::map(&file, FILE_SIZE).map_err(|errno| words(&errno.desc()))?;

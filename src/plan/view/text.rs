@@ -256,8 +256,7 @@ fn command(plan: &Plan, sources: &SourceMap, exec: &UnitExec, about: &About, out
     // Who put words into it, each once.
     let mut said: Vec<String> = Vec::new();
     for argument in &about.argv {
-        let Some((origin, why)) =
-            super::winning(argument).and_then(|origin| Some((origin, origin.why.as_ref()?)))
+        let Some((origin, why)) = argument.winner().and_then(|origin| Some((origin, origin.why.as_ref()?)))
         else {
             continue;
         };
@@ -283,7 +282,7 @@ fn variables(plan: &Plan, sources: &SourceMap, about: &About, out: &mut String) 
             _ => format!("{}={}", traced.name, shown(plan, traced)),
         };
         line(out, "env", &format!("{words}  ({})", winner(sources, traced)));
-        because(out, super::winning(traced).and_then(|origin| origin.why.as_deref()).unwrap_or_default());
+        because(out, traced.winner().and_then(|origin| origin.why.as_deref()).unwrap_or_default());
     }
     let inherited = about.env.iter().filter(|traced| !touched(traced)).count();
     if inherited > 0 {
