@@ -217,7 +217,13 @@ pub fn planted(event: &Event, unit: &str) {
         Event::ProbeResult { .. } => "probe",
         Event::Request(..) => "request",
         Event::DeadlineReached => "deadline",
-        _ => return,
+        Event::PlanLoaded(_)
+        | Event::PlanResumed(..)
+        | Event::PlanChanged(_)
+        | Event::Prepared { .. }
+        | Event::SpawnFailed { .. }
+        | Event::TreeEmpty { .. }
+        | Event::Shutdown { .. } => return,
     };
     assert!(planted != kind && planted != format!("{kind}:{unit}"), "planted at {planted}");
 }

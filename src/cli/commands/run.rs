@@ -48,7 +48,7 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
     if let Some(facts) = &planned.resolved.facts {
         super::facts::remember(facts, &saved_path(&planned.resolved.dirs));
     }
-    let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
+    let watch = watched(&planned);
     let Planned { resolved, plan } = planned;
     let setting =
         |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
@@ -95,20 +95,18 @@ fn planner(context: &Context, args: &RunArgs, first: &Resolved) -> Planner {
         if planned.plan.policy.units.is_empty() {
             return Err("error: there would be nothing to run".to_owned());
         }
-        let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
+        let watch = watched(&planned);
         let plan_view = view::json(&planned.plan, &planned.resolved.sources);
         Ok(Replanned { plan: planned.plan, plan_view, warnings: words, watch })
     })
 }
 
-/// `watch = true`.
-fn watches(planned: &Planned) -> bool {
+/// With `watch = true`: every folder that a file of the configuration may come from.
+fn watched(planned: &Planned) -> Vec<PathBuf> {
     let node = planned.resolved.graph.node.as_ref();
-    node.and_then(|node| node.get("watch")).and_then(Node::as_bool).unwrap_or(false)
-}
-
-/// Every folder that a file of the configuration may come from.
-fn folders(planned: &Planned) -> Vec<PathBuf> {
+    if !node.and_then(|node| node.get("watch")).and_then(Node::as_bool).unwrap_or(false) {
+        return Vec::new();
+    }
     let files = &planned.resolved.files;
     let mut all: Vec<PathBuf> = Vec::new();
     for folder in &files.folders {

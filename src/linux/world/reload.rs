@@ -150,7 +150,6 @@ impl World {
         let Merged { plan, next, restart, order, changes: _ } = merged;
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let known = self.plan.policy.units.get(number).is_some_and(|known| known.name == policy.name);
-            let free = self.free_place();
             match self.units.get_mut(number) {
                 Some(unit) if known => {
                     unit.log.redirect(&exec.log, patterns(exec));
@@ -159,22 +158,7 @@ impl World {
                         unit.log.look_for(Signatures::new(&exec.signatures));
                     }
                 }
-                place => {
-                    let slot = match place {
-                        Some(ref unit) => unit.place,
-                        None => free,
-                    };
-                    let who = (&*policy.name, number as u32, slot);
-                    let fresh = new_unit(who, exec, self.run_dir.as_ref(), &self.mark);
-                    self.console.align_to(&policy.name);
-                    match place {
-                        Some(unit) => {
-                            let old = std::mem::replace(unit, fresh);
-                            old.end(&self.poller);
-                        }
-                        None => self.units.push(fresh),
-                    }
-                }
+                Some(_) | None => self.put(number, &policy.name, exec),
             }
         }
         let mut policies: Vec<(UnitId, UnitPolicy)> = Vec::new();
@@ -192,6 +176,17 @@ impl World {
         self.inbox.push_back(Event::PlanChanged(change));
         self.pump();
         self.changed = true;
+    }
+
+    /// Puts a new unit where one is gone, or behind the others.
+    fn put(&mut self, number: usize, name: &str, exec: &UnitExec) {
+        let slot = self.units.get(number).map_or_else(|| self.free_place(), |gone| gone.place);
+        let fresh = new_unit((name, number as u32, slot), exec, self.run_dir.as_ref(), &self.mark);
+        self.console.align_to(name);
+        match self.units.get_mut(number) {
+            Some(unit) => std::mem::replace(unit, fresh).end(&self.poller),
+            None => self.units.push(fresh),
+        }
     }
 
     /// A start begins: from now on the unit is what its latest configuration says.
