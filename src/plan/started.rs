@@ -3,18 +3,21 @@
 //!
 //! A part that is as it is by default has no digest, so a later version may know more parts than the one that wrote
 //! them. How a unit is watched is no part: it is kept beside them, since a process may not answer at another address.
+//! Nor is how it is stopped: that is for whoever finds the process and knows nothing else of it any more.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
+use std::time::Duration;
 
 use super::exec::{CgroupLimits, Identity, ProbeSet, Sched, Security, UnitExec};
 use super::fingerprint::hash;
-use super::policy::{Kind, UnitPolicy};
+use super::policy::{Kind, Rung, Scope, Stop, UnitPolicy};
 
 /// What the first line of [`Started::text`] says.
 const HEAD: &str = "tenon-started 1";
-/// The name of the one line that is no part.
+/// The names of lines that are no parts: how it is watched, and a rung of its stop (milliseconds; whom, which signal).
 const WATCH: &str = "~watch";
+const STOP: &str = "~stop ";
 /// Bits of [`Started::fingerprint`] that are used.
 pub const FINGERPRINT_BITS: u32 = 40;
 
@@ -25,6 +28,7 @@ pub struct Started {
     /// Name and digest; `None`: nothing but the fingerprint is known.
     parts: Option<BTreeMap<String, u64>>,
     watch: u64,
+    stop: Option<Stop>,
 }
 
 impl Started {
@@ -37,13 +41,18 @@ impl Started {
         let mut parts = Parts::default();
         parts.unit(policy, exec);
         let watch = if exec.health.probes.is_empty() { 0 } else { debug_digest(&exec.health) };
-        Self { fingerprint: parts.fingerprint(), parts: Some(parts.0), watch }
+        Self {
+            fingerprint: parts.fingerprint(),
+            parts: Some(parts.0),
+            watch,
+            stop: Some(policy.stop.clone()),
+        }
     }
 
     /// What is known of another runner's process: its fingerprint, and the [text](Self::text) that lies beside it, if
     /// that is the one.
     pub fn recalled(fingerprint: u64, text: Option<&str>) -> Self {
-        let unknown = Self { fingerprint, parts: None, watch: 0 };
+        let unknown = Self { fingerprint, ..Self::default() };
         text.and_then(read).filter(|known| known.fingerprint == fingerprint).unwrap_or(unknown)
     }
 
@@ -68,6 +77,11 @@ impl Started {
         of(self).is_some() && of(self) == of(other)
     }
 
+    /// How it is stopped, if that is known.
+    pub const fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
     /// The parts in which they differ; none, if that is not known.
     pub fn differs_in(&self, other: &Self) -> Vec<String> {
         let (Some(own), Some(others)) = (&self.parts, &other.parts) else { return Vec::new() };
@@ -82,28 +96,53 @@ impl Started {
             let _ = writeln!(text, "{digest:016x} {name}");
         }
         let _ = writeln!(text, "{:016x} {WATCH}", self.watch);
+        for Stop { ladder, scope } in &self.stop {
+            for Rung { signal, timeout } in ladder {
+                let _ = writeln!(text, "{:016x} {STOP}{} {signal}", timeout.as_millis() as u64, word(*scope));
+            }
+        }
         text
     }
 }
 
 const READY: &str = "readiness probes";
 
+const SCOPES: [Scope; 3] = [Scope::Main, Scope::Group, Scope::Tree];
+
+const fn word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Main => "main",
+        Scope::Group => "group",
+        Scope::Tree => "tree",
+    }
+}
+
+/// One rung of a stop, and whom the stop is meant for.
+fn rung(milliseconds: u64, words: &str) -> Option<(Scope, Rung)> {
+    let (whom, signal) = words.split_once(' ')?;
+    let scope = SCOPES.into_iter().find(|scope| word(*scope) == whom)?;
+    Some((scope, Rung { signal: signal.parse().ok()?, timeout: Duration::from_millis(milliseconds) }))
+}
+
 fn read(text: &str) -> Option<Started> {
     let mut lines = text.lines();
     if lines.next() != Some(HEAD) {
         return None;
     }
-    let (mut parts, mut watch) = (Parts::default(), 0);
+    let (mut parts, mut watch, mut stop) = (Parts::default(), 0, None::<Stop>);
     for line in lines {
         let (digest, name) = line.split_once(' ')?;
         let digest = u64::from_str_radix(digest, 16).ok()?;
         if name == WATCH {
             watch = digest;
+        } else if let Some(words) = name.strip_prefix(STOP) {
+            let (scope, rung) = rung(digest, words)?;
+            stop.get_or_insert_with(|| Stop { ladder: Vec::new(), scope }).ladder.push(rung);
         } else {
             parts.0.insert(name.to_owned(), digest);
         }
     }
-    Some(Started { fingerprint: parts.fingerprint(), parts: Some(parts.0), watch })
+    Some(Started { fingerprint: parts.fingerprint(), parts: Some(parts.0), watch, stop })
 }
 
 #[derive(Default)]
@@ -255,7 +294,6 @@ mod tests {
     use super::*;
     use crate::plan::exec::{File, Log, Preflight, Probe, Rlimit, Step};
     use crate::plan::policy::Restart;
-    use std::time::Duration;
 
     fn service() -> UnitPolicy {
         UnitPolicy::plain("web", Restart::never())
@@ -321,6 +359,23 @@ mod tests {
     }
 
     #[test]
+    fn how_it_is_stopped_is_known_to_whoever_knows_nothing_else() {
+        let rung = |signal, seconds| Rung { signal, timeout: Duration::from_secs(seconds) };
+        let stop = Stop { ladder: vec![rung(2, 120), rung(15, 5)], scope: Scope::Group };
+        let before = Started::of(&UnitPolicy { stop: stop.clone(), ..service() }, &exec());
+        let recalled = Started::recalled(before.fingerprint(), Some(&before.text()));
+        assert_eq!(recalled.stop(), Some(&stop));
+        assert!(before.is(&Started::of(&service(), &exec())), "it is the same process");
+        // The lines of a version that did not write it.
+        let text = before
+            .text()
+            .lines()
+            .filter(|line| !line.contains("~stop"))
+            .fold(String::new(), |all, line| all + line + "\n");
+        assert_eq!(Started::recalled(before.fingerprint(), Some(&text)).stop(), None);
+    }
+
+    #[test]
     fn a_fingerprint_alone_tells_that_and_not_what() {
         let before = Started::of(&service(), &exec());
         let stale = Started::of(&service(), &UnitExec::default()).text();
@@ -341,7 +396,8 @@ mod tests {
                     7357f71c8e339f4b argv\n\
                     25e0057fd3e0364e env COLOUR\n\
                     df4ff22496315654 env PATH\n\
-                    0000000000000000 ~watch\n";
+                    0000000000000000 ~watch\n\
+                    0000000000002710 ~stop tree 15\n";
         assert_eq!(Started::of(&service(), &exec()).text(), text);
     }
 }

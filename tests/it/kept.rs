@@ -259,3 +259,51 @@ fn what_holds_data_is_a_matter_of_the_process() {
     assert!(pending(&env).is_empty());
     assert_eq!(runner.stop(), 0);
 }
+
+/// Removed while nobody looked: it is stopped as a reload would stop it, by its own rules, with all it has forked.
+#[test]
+fn what_is_removed_between_two_runners_is_stopped_in_order() {
+    for way in WAYS {
+        let env = TestEnv::new();
+        env.write("units/stays.toml", "command = [\"sleep\", \"300\"]\n");
+        // Its left-over and itself are deaf for TERM; it knows the signal it declares, and takes its time.
+        let script = "(trap '' TERM INT; exec sleep 300) & echo $! > left; trap '' TERM; \
+                      trap 'sleep 1; echo asked > asked; exit 0' INT; while :; do sleep 0.1; done";
+        let gone = format!(
+            "command = [\"/bin/sh\", \"-c\", '''cd {}; {script}''']\n[stop]\nsignal = \"INT\"\ntimeout = \"3s\"\n",
+            env.path("").display()
+        );
+        env.write("units/gone.toml", &gone);
+        let mut runner = env.run();
+        runner.wait_state("gone ready", 1).wait_state("stays ready", 1);
+        let pid = runner.pid_of("gone");
+        let left: i32 =
+            until("the left-over", || fs::read_to_string(env.path("left")).ok()?.trim().parse().ok());
+        fs::remove_file(env.path("node/units/gone.toml")).unwrap();
+        runner = next(&env, runner, way);
+        // It is back before it is gone: the one is down before the other is started.
+        env.write("units/gone.toml", &gone.replace("& echo $! > left", "&"));
+        env.node(&["reload"]).code(0);
+        assert!(lives(pid), "{way}: it has a second to end");
+        until("another one", || field(&env, "gone", "pid").as_i64().filter(|new| *new != i64::from(pid)));
+        assert!(!lives(pid) && !lives(left), "{way}");
+        assert!(env.path("asked").exists(), "{way}: it was stopped by its own signal");
+        assert_eq!(runner.stop(), 0);
+    }
+}
+
+/// A runner that leaves at once does not leave it behind.
+#[test]
+fn a_shutdown_waits_for_what_is_no_longer_configured() {
+    let env = TestEnv::new();
+    env.write("units/stays.toml", "command = [\"sleep\", \"300\"]\n");
+    let deaf = "command = [\"/bin/sh\", \"-c\", \"trap '' TERM; while :; do sleep 0.1; done\"]\n[stop]\ntimeout = \"1s\"\n";
+    env.write("units/deaf.toml", deaf);
+    let mut runner = env.run();
+    runner.wait_state("deaf ready", 1).wait_state("stays ready", 1);
+    let pid = runner.pid_of("deaf");
+    fs::remove_file(env.path("node/units/deaf.toml")).unwrap();
+    let mut runner = next(&env, runner, "kill");
+    runner.stop();
+    assert!(!lives(pid));
+}

@@ -16,7 +16,7 @@ use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{cgroup, clock, sys};
 use crate::plan::exec::UnitExec;
-use crate::plan::policy::UnitId;
+use crate::plan::policy::{GONE, UnitId};
 use crate::plan::started::Started;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Time};
@@ -25,8 +25,6 @@ use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange
 const LOOK: Duration = Duration::from_secs(1);
 /// Where somebody waits for the end of processes that are no descendants, so often it is looked for.
 const LOOK_FOR_END: Duration = Duration::from_millis(100);
-/// Between TERM and KILL for what is of no unit any more.
-const EVICTION: Duration = Duration::from_secs(10);
 
 /// A process that an earlier runner has started and that is no child of this one.
 #[derive(Debug)]
@@ -41,13 +39,6 @@ impl Adopted {
     pub fn is_there(&self) -> bool {
         still_there(self.pid, self.start).is_some()
     }
-}
-
-/// A process of a unit that is not in the configuration any more.
-pub struct Evicted {
-    pid: i32,
-    start: u64,
-    kill_at: Time,
 }
 
 impl World {
@@ -106,9 +97,12 @@ impl World {
             memory.cause.truncate(memory.cause.len().min(200));
             memories.push(Some(memory));
         }
-        for left in &before.units {
-            if self.plan.policy.find(&left.name).is_none() {
-                self.evict(left);
+        for left in before.units.iter().filter(|left| self.plan.policy.find(&left.name).is_none()) {
+            // Whoever is to die with its runner has not, if it changed its user.
+            if let Some((_, pid)) = left.memory.process
+                && still_there(pid, left.start_time).is_some()
+            {
+                sys::kill_group(pid, libc::SIGKILL);
             }
         }
         if adopted > 0 {
@@ -125,7 +119,7 @@ impl World {
 
     /// What units were started with, and how they are kept from their next start on.
     fn take_kept(&mut self, kept: Kept) {
-        let Kept { pending, next, started } = kept;
+        let Kept { pending, next, started, leaving } = kept;
         self.pending = pending;
         for (id, started) in started {
             if let Some(unit) = self.unit(id) {
@@ -138,7 +132,16 @@ impl World {
                 self.next.insert(*id, (exec.clone(), about.clone()));
             }
         }
-        if !next.is_empty() {
+        for id in &leaving {
+            tracing::warn!(
+                "`{}` of an earlier runner is not in the configuration any more: it is stopped",
+                self.name(*id)
+            );
+            if let Some(policy) = self.plan.policy.units.get_mut(id.0 as usize) {
+                policy.skipped = Some(GONE.to_owned());
+            }
+        }
+        if !next.is_empty() || !leaving.is_empty() {
             let plan = self.plan.policy.clone();
             let next = next.into_iter().collect();
             let change = PlanChange { plan, next, restart: Vec::new() };
@@ -203,23 +206,6 @@ impl World {
         }
     }
 
-    /// A process of a unit that the configuration does not name any more.
-    fn evict(&mut self, left: &Left) {
-        let Some((_, pid)) = left.memory.process else { return };
-        if still_there(pid, left.start_time).is_none() {
-            return;
-        }
-        tracing::warn!(
-            "`{}` of an earlier runner is not in the configuration any more: it is stopped",
-            left.name
-        );
-        for signal in [libc::SIGTERM, libc::SIGCONT] {
-            sys::kill_group(pid, signal);
-        }
-        let kill_at = self.now() + EVICTION;
-        self.evicted.push(Evicted { pid, start: left.start_time, kill_at });
-    }
-
     /// The process of a pidfd has ended.
     pub fn adopted_ended(&mut self, number: u32) {
         let Some(unit) = self.units.get_mut(number as usize) else { return };
@@ -235,8 +221,8 @@ impl World {
         self.ended(UnitId(number), status);
     }
 
-    /// What is due by time: a look where there are no pidfds, KILL for those evicted.
-    pub(super) fn expire_adopted(&mut self, now: Time) {
+    /// What is due by time: a look where there are no pidfds.
+    pub(super) fn expire_adopted(&mut self) {
         for number in 0..self.units.len() {
             let gone = self.units.get(number).and_then(|unit| unit.adopted.as_ref());
             if gone.is_some_and(|adopted| adopted.pidfd.is_none() && !adopted.is_there()) {
@@ -245,15 +231,6 @@ impl World {
         }
         // Nobody tells of the end of left-overs that are no descendants.
         self.look_at_trees |= self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
-        self.evicted.retain(|evicted| {
-            if evicted.kill_at > now {
-                return true;
-            }
-            if still_there(evicted.pid, evicted.start).is_some() {
-                sys::kill_group(evicted.pid, libc::SIGKILL);
-            }
-            false
-        });
     }
 
     /// When that is.
@@ -262,7 +239,7 @@ impl World {
         let look = blind.into_iter().any(|adopted| adopted.pidfd.is_none()).then(|| self.now() + LOOK);
         let awaited = self.units.iter().any(|unit| unit.foreign && unit.awaiting.is_some());
         let soon = awaited.then(|| self.now() + LOOK_FOR_END);
-        self.evicted.iter().map(|evicted| evicted.kill_at).chain(look).chain(soon).min()
+        look.into_iter().chain(soon).min()
     }
 
     /// What a new child writes of itself before anything else.

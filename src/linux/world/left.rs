@@ -8,6 +8,8 @@
 //! - What it *holds* stands in its slot. A unit that holds data is not ended because it is not in the configuration any
 //!   more, or not to run here: it is watched, can be stopped by hand, goes with the shutdown, and is not started again.
 //!   Nor does it cease to hold data because the configuration does not say so any more.
+//! - Any other unit that is not in the configuration any more is of this plan, too, until it is down: it is stopped as a
+//!   reload would stop it, by the rules it was started with, and nothing of its name is started before it is gone.
 
 use std::collections::BTreeMap;
 
@@ -30,6 +32,8 @@ pub(super) struct Kept {
     pub next: BTreeMap<UnitId, UnitPolicy>,
     /// What the processes of units were started with that would be started otherwise now.
     pub started: BTreeMap<UnitId, Started>,
+    /// Units that are in the plan only until they are down.
+    pub leaving: Vec<UnitId>,
 }
 
 /// Puts it into the plan. `outlive`: units are to outlive their runner.
@@ -43,8 +47,7 @@ pub(super) fn keep(
     for left in before.into_iter().flat_map(|before| &before.units).filter(|left| lives_on(left, outlive)) {
         match plan.policy.find(&left.name) {
             Some(id) => kept.known(plan, id, left, run_dir),
-            None if left.holds_data => kept.gone(plan, left),
-            None => {}
+            None => kept.gone(plan, left, run_dir),
         }
     }
     kept
@@ -52,13 +55,23 @@ pub(super) fn keep(
 
 impl Kept {
     /// It is not in the configuration any more.
-    fn gone(&mut self, plan: &mut Plan, left: &Left) {
+    fn gone(&mut self, plan: &mut Plan, left: &Left, run_dir: Option<&RunDir>) {
+        let id = UnitId(u32::try_from(plan.policy.units.len()).unwrap_or(u32::MAX));
+        let stop = recalled(left, run_dir).and_then(|started| started.stop().cloned()).unwrap_or_default();
         let policy = UnitPolicy::plain(left.name.as_str(), Restart::never());
-        plan.policy.units.push(UnitPolicy { holds_data: true, ..policy });
+        plan.policy.units.push(UnitPolicy { holds_data: left.holds_data, stop, ..policy });
         plan.exec.push(UnitExec::default());
-        let because = "it holds data, and was not stopped when it left the configuration".to_owned();
-        plan.about.push(About { because, ..About::default() });
-        self.wait(left, "removed", Class::Destructive, Vec::new());
+        let because = if left.holds_data {
+            "it holds data, and was not stopped when it left the configuration"
+        } else {
+            "it runs still, and is not in the configuration any more"
+        };
+        plan.about.push(About { because: because.to_owned(), ..About::default() });
+        if left.holds_data {
+            self.wait(left, "removed", Class::Destructive, Vec::new());
+        } else {
+            self.leaving.push(id);
+        }
     }
 
     fn known(&mut self, plan: &mut Plan, id: UnitId, left: &Left, run_dir: Option<&RunDir>) {
@@ -82,12 +95,7 @@ impl Kept {
             self.wait(left, "changed", Class::Destructive, vec![NO_LONGER_HOLDS.to_owned()]);
         }
         let now = Started::of(policy, exec);
-        let main = left.memory.process.is_some_and(|(phase, _)| phase == Phase::Main);
-        let started = left.started.filter(|_| main).map(|fingerprint| {
-            let text = run_dir.and_then(|dir| std::fs::read_to_string(dir.started(left.place)).ok());
-            Started::recalled(fingerprint, text.as_deref())
-        });
-        if let Some(started) = started.filter(|started| !started.is(&now)) {
+        if let Some(started) = recalled(left, run_dir).filter(|started| !started.is(&now)) {
             if !started.is_watched_as(&now) {
                 policy.health = None;
             }
@@ -106,6 +114,15 @@ impl Kept {
         let (unit, what, class) = (left.name.clone(), what.to_owned(), class.word().to_owned());
         self.pending.push(PlanChange { unit, what, class, lines, applied: false });
     }
+}
+
+/// What its main process was started with.
+fn recalled(left: &Left, run_dir: Option<&RunDir>) -> Option<Started> {
+    let main = left.memory.process.is_some_and(|(phase, _)| phase == Phase::Main);
+    left.started.filter(|_| main).map(|fingerprint| {
+        let text = run_dir.and_then(|dir| std::fs::read_to_string(dir.started(left.place)).ok());
+        Started::recalled(fingerprint, text.as_deref())
+    })
 }
 
 /// Whether its process is there, and is not to go with its runner.

@@ -101,8 +101,6 @@ pub struct World {
     successor: Option<PathBuf>,
     /// The one that is being asked whether it could.
     asked_binary: Option<PathBuf>,
-    /// Processes of units that are not in the configuration any more.
-    evicted: Vec<adopt::Evicted>,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) console: Console,
@@ -177,7 +175,6 @@ impl World {
             flight: record::Flight::default(),
             successor: None,
             asked_binary: None,
-            evicted: Vec::new(),
             order,
             pending: Vec::new(),
             watch,
@@ -354,7 +351,7 @@ impl World {
             self.answered(answer);
         }
         self.expire_steps(now);
-        self.expire_adopted(now);
+        self.expire_adopted();
         self.upward.expire(now);
         if self.watch.is_due(now) {
             self.reload_by_itself("its files have changed");
