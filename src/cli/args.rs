@@ -104,7 +104,8 @@ pub enum Verb {
     Reexec(ReexecArgs),
     /// No automatic restarts from now on, as for maintenance: whatever ends stays down.
     ///
-    /// What runs is left alone, and what is asked for by hand is done. Outlives the runner; `tenon unhold` ends it.
+    /// What runs is left alone, and what is asked for by hand is done. A runner that is killed, replaced or started
+    /// again after a fault goes on with it; `tenon unhold` ends it, and so does an orderly shutdown.
     Hold(HoldArgs),
     /// Automatic restarts as ever again; those that are due happen now.
     Unhold(HoldArgs),

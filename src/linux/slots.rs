@@ -7,6 +7,8 @@
 //!   exec is on record, and whoever is not on record has ended.
 //! - the **runner**: what its machine knows of the unit, after every change.
 //!
+//! Behind the slots lies a second one for each unit, with what is nice to know: since when, and when it was restarted.
+//!
 //! A process is recognised by its pid *and* its start time, under the generation that the runner had given out. The
 //! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,
 //! and it is begun anew.
@@ -25,7 +27,7 @@ use super::sys::{self, Shared};
 use crate::plan::policy::UNITS_HANDED_OVER;
 use crate::plan::started::FINGERPRINT_BITS;
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{By, ExitStatus, Generation, Memory, Origin, Phase, Time};
+use crate::supervisor::{By, ExitStatus, Generation, Memory, Origin, Phase, RECENT_HANDED_OVER, Time};
 
 /// `TENON` and the version of this layout.
 const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
@@ -33,7 +35,10 @@ const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
 pub const SLOTS_MAX: u32 = UNITS_HANDED_OVER as u32;
 /// Bytes of the header and of each slot.
 const SLOT: usize = 512;
-const FILE_SIZE: usize = SLOT * (SLOTS_MAX as usize + 1);
+/// What an earlier version had: it is read as well.
+const FILE_SIZE_LEAST: usize = SLOT * (SLOTS_MAX as usize + 1);
+/// Behind them lies a second slot for each.
+const FILE_SIZE: usize = FILE_SIZE_LEAST + SLOT * SLOTS_MAX as usize;
 /// A generation is given out for a start before anything of it is written; a phase of the main process.
 const MAIN: u64 = u32::MAX as u64;
 
@@ -65,6 +70,12 @@ const CAUSE_MAX: usize = 152;
 /// wrote zeros, or left what it found.
 const S_STARTED: usize = 504;
 const _: () = assert!(S_CAUSE + 8 + CAUSE_MAX <= S_STARTED && S_STARTED + 8 <= SLOT);
+// Places in a second slot. The first is the generation it was written for: an earlier version does not write it.
+const M_GENERATION: usize = 0;
+const M_SINCE: usize = 8;
+const M_COUNT: usize = 16;
+const M_RECENT: usize = 24;
+const _: () = assert!(M_RECENT + 8 * RECENT_HANDED_OVER <= SLOT);
 // Bits of `S_STATE`, whose first byte is the state. From `HELD` on an earlier version wrote zeros.
 const WANTED: u64 = 1 << 8;
 const SETTLED: u64 = 1 << 16;
@@ -166,7 +177,7 @@ impl Slots {
     pub fn open(path: &Path) -> Result<(Self, Option<Before>), String> {
         let words = |error: &dyn std::fmt::Display| format!("cannot use `{}`: {error}", path.display());
         let file = lasting_file(path).map_err(|error| words(&error))?;
-        let whole = file.metadata().map_err(|error| words(&error))?.len() == FILE_SIZE as u64;
+        let whole = file.metadata().map_err(|error| words(&error))?.len() >= FILE_SIZE_LEAST as u64;
         file.set_len(FILE_SIZE as u64).map_err(|error| words(&error))?;
         let map = Shared::map(&file, FILE_SIZE).map_err(|errno| words(&errno.desc()))?;
         let slots = Self { map };
@@ -181,8 +192,16 @@ impl Slots {
             && self.map.get(H_NAMESPACE) == namespace
     }
 
-    /// Begins anew: nothing is left of an earlier runner but what is written now.
+    /// Begins: anew, or with what is there, if that has this mark and this clock. Never is there a moment at which a runner
+    /// that goes on could be killed and leave nothing.
     pub fn begin(&self, mark: &str, clock: Duration) {
+        if self.is_of_here()
+            && self.map.get(H_CLOCK) == clock.as_nanos() as u64
+            && self.text(H_MARK, NAME_MAX) == mark
+        {
+            self.map.set(H_HANDED_OVER, 0);
+            return;
+        }
         self.map.set(H_MAGIC, 0);
         let (boot, namespace) = here();
         self.map.set(H_BOOT, boot[0]);
@@ -264,6 +283,7 @@ impl Slots {
         let current = get(S_BORN_FOR) == generation.0 && generation.0 > 0 && get(S_PROCESS) != 0;
         let process = current.then(|| (phase(get(S_PROCESS) >> 32), get(S_PROCESS) as u32 as i32));
         let restarts = get(S_RESTARTS) as u32;
+        let (since, recent) = self.more(place, generation);
         (!name.is_empty()).then(|| Left {
             place,
             name,
@@ -277,6 +297,8 @@ impl Slots {
                 generation,
                 starts: get(S_STARTS),
                 restarts,
+                recent,
+                since,
                 internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
@@ -294,11 +316,35 @@ impl Slots {
         })
     }
 
+    /// What stands in the second slot of a unit, if it is about this generation: since when it is in its state, and
+    /// when it was restarted lately.
+    fn more(&self, place: u32, generation: Generation) -> (Option<Time>, Vec<Time>) {
+        let at = second(place);
+        if self.map.get(at + M_GENERATION) != generation.0 {
+            return (None, Vec::new());
+        }
+        let time = |field: usize| Time(Duration::from_nanos(self.map.get(at + field)));
+        let count = (self.map.get(at + M_COUNT) as usize).min(RECENT_HANDED_OVER);
+        (Some(time(M_SINCE)), (0..count).map(|number| time(M_RECENT + 8 * number)).collect())
+    }
+
+    fn remember_more(&self, place: u32, memory: &Memory) {
+        let at = second(place);
+        let set = |field: usize, time: Time| self.map.set(at + field, time.0.as_nanos() as u64);
+        for (number, time) in memory.recent.iter().take(RECENT_HANDED_OVER).enumerate() {
+            set(M_RECENT + 8 * number, *time);
+        }
+        self.map.set(at + M_COUNT, memory.recent.len() as u64);
+        set(M_SINCE, memory.since.unwrap_or_default());
+        self.map.set(at + M_GENERATION, memory.generation.0);
+    }
+
     /// Writes what the machine knows of a unit.
     pub fn remember(&self, place: u32, name: &str, memory: &Memory, holds_data: bool) {
         if place >= SLOTS_MAX || name.len() > NAME_MAX {
             return;
         }
+        self.remember_more(place, memory);
         let at = slot(place);
         let set = |field: usize, value: u64| self.map.set(at + field, value);
         set(S_GENERATION, memory.generation.0);
@@ -381,6 +427,10 @@ impl Birth {
 
 const fn slot(place: u32) -> usize {
     SLOT * (place as usize + 1)
+}
+
+const fn second(place: u32) -> usize {
+    FILE_SIZE_LEAST + SLOT * place as usize
 }
 
 /// The fingerprint in a word, if it was written for this start (as far as its number has room).

@@ -96,7 +96,7 @@ impl Started {
             let _ = writeln!(text, "{digest:016x} {name}");
         }
         let _ = writeln!(text, "{:016x} {WATCH}", self.watch);
-        for Stop { ladder, scope } in &self.stop {
+        if let Some(Stop { ladder, scope }) = &self.stop {
             for Rung { signal, timeout } in ladder {
                 let _ = writeln!(text, "{:016x} {STOP}{} {signal}", timeout.as_millis() as u64, word(*scope));
             }
@@ -206,7 +206,7 @@ impl Parts {
             self.debug(&format!("credential {}", credential.name), &credential.from);
         }
         for file in files {
-            let about = format!("{:?} {:o} {:?}\0", file.path, file.mode, file.owner);
+            let about = format!("{}\0{:o} {:?}\0", file.path.display(), file.mode, file.owner);
             let bytes = [about.as_bytes(), &file.content].concat();
             self.bytes(&format!("file {}", file.name), &bytes);
         }

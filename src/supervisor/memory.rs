@@ -18,6 +18,9 @@ use super::{Supervisor, Time};
 use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
 use std::time::Duration;
 
+/// Times of restarts of each unit that the next runner is told of.
+pub const RECENT_HANDED_OVER: usize = 60;
+
 /// One unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
@@ -33,6 +36,8 @@ pub struct Memory {
     pub starts: u64,
     /// Automatic restarts that count.
     pub restarts: u32,
+    /// When the latest of them were decided, oldest first; no more than [`RECENT_HANDED_OVER`].
+    pub recent: Vec<Time>,
     /// The runner has failed while it worked on it; `cause` says how.
     pub internal: bool,
     /// It was not to be started again by itself.
@@ -43,6 +48,8 @@ pub struct Memory {
     pub settled: bool,
     /// One of its starts had come to an end that was no readiness.
     pub ended: bool,
+    /// Since when it was in its state, if that is known.
+    pub since: Option<Time>,
     /// Since when it was ready, if it was.
     pub ready_at: Time,
     /// Until when it was to wait, if it was in back-off.
@@ -81,11 +88,13 @@ impl Supervisor {
             generation: unit.generation,
             starts: unit.starts,
             restarts: unit.history.restarts(),
+            recent: unit.history.latest(RECENT_HANDED_OVER),
             internal: false,
             held: unit.held,
             origin: unit.origin,
             settled: unit.settled,
             ended: unit.ended,
+            since: Some(unit.since()),
             ready_at,
             until,
             rules_decide: matches!(unit.life(), Life::Stopping(Stopping { then: Then::Decide { .. }, .. })),
@@ -105,6 +114,11 @@ impl Turn<'_> {
             return;
         }
         self.load(plan);
+        // What the governor has counted is what the units have.
+        let mut recent: Vec<Time> =
+            memories.iter().flatten().flat_map(|memory| memory.recent.clone()).collect();
+        recent.sort_unstable();
+        self.machine.recent_restarts = recent.into();
         let highest = memories.iter().flatten().map(|memory| memory.generation.0).max();
         self.machine.generations = highest.unwrap_or(0);
         for (unit, memory) in self.machine.ids().zip(memories) {
@@ -120,7 +134,7 @@ impl Turn<'_> {
         this.desired = if memory.desired_up && !skipped { Desired::Up } else { Desired::Down };
         this.generation = memory.generation;
         this.starts = memory.starts;
-        this.history = History::of(memory.restarts);
+        this.history = History::of(memory.restarts, &memory.recent);
         this.held = memory.held;
         this.origin = memory.origin;
         this.settled = memory.settled;
@@ -141,7 +155,11 @@ impl Turn<'_> {
         match (self.recalled_life(unit, memory), self.unit(unit).desired) {
             (Some(life), desired) => {
                 let stopping = matches!(life, Life::Stopping(_));
+                let same = life.state() == memory.state;
                 self.enter(unit, life, cause);
+                if let Some(since) = memory.since.filter(|_| same) {
+                    self.unit_mut(unit).was_there_since(since);
+                }
                 if stopping && memory.process.is_none() {
                     self.await_empty(unit);
                     self.send_rung(unit, 0);

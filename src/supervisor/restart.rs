@@ -26,10 +26,14 @@ pub struct History {
 }
 
 impl History {
-    /// So many restarts that count, as remembered by an earlier runner. When they were is not remembered, so none of them
-    /// counts within a window.
-    pub fn of(restarts: u32) -> Self {
-        Self { restarts, recent: VecDeque::new() }
+    /// So many restarts that count, as remembered by an earlier runner, and when the latest of them were.
+    pub fn of(restarts: u32, recent: &[Time]) -> Self {
+        Self { restarts, recent: recent.iter().copied().collect() }
+    }
+
+    /// When the latest ones were decided, oldest first, `most` at most.
+    pub fn latest(&self, most: usize) -> Vec<Time> {
+        self.recent.iter().skip(self.recent.len().saturating_sub(most)).copied().collect()
     }
 
     /// Forgets everything, as after a start on request.

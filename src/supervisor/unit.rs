@@ -306,6 +306,11 @@ impl Unit {
         self.cause = cause;
     }
 
+    /// It has been there for longer than this machine knows it.
+    pub(super) fn was_there_since(&mut self, since: Time) {
+        self.since = self.since.min(since);
+    }
+
     /// Its earliest timer.
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.life {

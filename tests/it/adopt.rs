@@ -259,7 +259,8 @@ fn twenty_kills_while_twenty_units_crash() {
         runner = env.run();
     }
     for unit in ["u3", "u4"] {
-        assert_eq!(field(&env, unit, "desired_up"), false, "{unit}");
+        let report = || env.node(&["report"]).stdout;
+        assert_eq!(field(&env, unit, "desired_up"), false, "{unit}\n{}\n{}", runner.said(), report());
         assert_eq!(field(&env, unit, "state"), "inactive", "{unit}");
     }
     std::thread::sleep(Duration::from_secs(3));

@@ -307,3 +307,46 @@ fn a_shutdown_waits_for_what_is_no_longer_configured() {
     runner.stop();
     assert!(!lives(pid));
 }
+
+/// A pipe whose reader is gone kills whoever writes to it.
+#[test]
+fn readiness_told_to_a_dead_runner_kills_nobody() {
+    let env = TestEnv::new();
+    let said = env.path("said-it");
+    let script = format!("sleep 1; echo >&3; touch {}; exec sleep 300", said.display());
+    env.write(
+        "units/web.toml",
+        &format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n[ready]\nfd = 3\ntimeout = \"3s\"\n"),
+    );
+    let mut runner = env.run();
+    runner.wait_state("web starting", 1);
+    let pid = runner.pid_of("web");
+    runner.kill_9();
+    until("its word", || said.exists().then_some(()));
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    assert_eq!((field(&env, "web", "pid"), field(&env, "web", "starts")), (pid.into(), 1.into()));
+    assert_eq!(runner.stop(), 0);
+}
+
+/// Another runner is no new beginning: not for a budget of restarts, and not for how long a unit is what it is.
+#[test]
+fn budgets_and_times_go_on() {
+    let env = TestEnv::new();
+    env.write("units/web.toml", "command = [\"sleep\", \"300\"]\n");
+    env.write(
+        "units/crash.toml",
+        "command = [\"/bin/sh\", \"-c\", \"sleep 0.2; exit 1\"]\n[restart]\ndelays = [\"400ms\"]\njitter = 0\n\
+         max_restarts = 4\nwithin = \"10m\"\n",
+    );
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1).wait_state("crash backoff", 1);
+    let since = field(&env, "web", "since");
+    for way in ["reexec", "kill", "reexec"] {
+        runner = next(&env, runner, way);
+        assert_eq!(field(&env, "web", "since"), since, "{way}");
+    }
+    until("its giving up", || (field(&env, "crash", "state") == "failed").then_some(()));
+    assert_eq!(field(&env, "crash", "restarts"), 4);
+    assert_eq!(runner.stop(), 0);
+}

@@ -10,6 +10,8 @@ fn memory(state: State, generation: u64) -> Memory {
         generation: Generation(generation),
         starts: 7,
         restarts: 3,
+        recent: vec![Time(Duration::from_millis(1)), Time(Duration::from_secs(8))],
+        since: Some(Time(Duration::from_secs(1))),
         internal: false,
         held: true,
         origin: Origin::Automatic,
@@ -155,6 +157,8 @@ fn a_file_of_version_1_can_be_read_for_ever() {
     assert!(!left.holds_data && left.started.is_none());
     let expected = Memory {
         process: Some((Phase::Main, 42)),
+        recent: Vec::new(),
+        since: None,
         held: false,
         rules_decide: false,
         origin: Origin::Planned,

@@ -1,7 +1,7 @@
 //! From the wish to start a unit to its running process: files, preflight, spawn, readiness descriptors.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -257,7 +257,7 @@ impl World {
         let Some(wanted) = wanted else { return Ok((stdio, None)) };
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| pipe(errno.into()))?;
         fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| pipe(errno.into()))?;
-        stdio.ready = Some((write, wanted));
+        stdio.ready = Some((both_ends(&write).unwrap_or(write), wanted));
         Ok((stdio, Some((read, wanted))))
     }
 
@@ -386,4 +386,11 @@ fn help_answered(argv: &[String], asked: &[String], finished: &Finished) -> Opti
     }
     preflight::unknown_flag(argv, &text)
         .map(|flag| format!("`{flag}` is not known to this program (`{command}` does not name it)"))
+}
+
+/// The same pipe, opened for reading too: whoever writes to it is not killed for that when the runner is gone. Readiness
+/// that nobody has heard is assumed in the end. `None` without a `/proc`.
+fn both_ends(write: &OwnedFd) -> Option<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", write.as_raw_fd());
+    nix::fcntl::open(path.as_str(), OFlag::O_RDWR | OFlag::O_CLOEXEC, nix::sys::stat::Mode::empty()).ok()
 }

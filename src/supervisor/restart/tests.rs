@@ -166,7 +166,7 @@ fn restarts_of_an_earlier_runner_count_where_all_do_and_not_within_a_window() {
             rules.max_restarts = Some(2);
             rules.within = within.map(Duration::from_secs);
         });
-        let mut history = History::of(2);
+        let mut history = History::of(2, &[]);
         let now = Time(Duration::from_secs(3));
         matches!(decide(&rules, &mut history, &end, None, now, &mut Random::new(1)), Decision::Again(_))
     };
@@ -194,7 +194,7 @@ fn a_delay_is_changed_by_the_share_and_never_below_nothing() {
 
 #[test]
 fn restarts_are_counted_until_they_are_cleared() {
-    let (mut history, mut random) = (History::of(2), Random::new(1));
+    let (mut history, mut random) = (History::of(2, &[]), Random::new(1));
     assert_eq!(history.restarts(), 2);
     decide(&rules(|_| {}), &mut history, &exit(1), None, Time::default(), &mut random);
     assert_eq!(history.restarts(), 3);
@@ -214,4 +214,25 @@ fn a_limit_of_a_window_is_met_however_large_it_is() {
         assert_eq!(decide(), Decision::Again(rules.delays[at.min(2)]));
     }
     assert_eq!(decide(), Decision::GiveUp("1500 restarts within 1m used up".to_owned()));
+}
+
+/// A window is a window, whoever counts in it.
+#[test]
+fn the_next_runner_counts_what_the_one_before_has() {
+    let rules = Restart {
+        max_restarts: Some(2),
+        within: Some(Duration::from_secs(60)),
+        ..Restart::plain(RestartPolicy::Always, Duration::from_secs(1))
+    };
+    let at = |second| Time(Duration::from_secs(second));
+    let check = |now: u64, given_up: bool| {
+        let mut history = History::of(2, &[at(10), at(30)]);
+        let end = End::Exited { status: ExitStatus::Code(1), premature: false };
+        let decision = decide(&rules, &mut history, &end, None, at(now), &mut Random::new(1));
+        assert_eq!(matches!(decision, Decision::GiveUp(_)), given_up, "at {now}: {decision:?}");
+    };
+    check(31, true);
+    check(69, true);
+    check(70, false);
+    assert_eq!(History::of(2, &[at(10), at(30)]).latest(1), [at(30)]);
 }
