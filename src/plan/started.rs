@@ -167,7 +167,7 @@ impl Parts {
             self.debug(&format!("credential {}", credential.name), &credential.from);
         }
         for file in files {
-            let about = format!("{:?} {:o} {:?}\0", file.path, file.mode, file.owner);
+            let about = format!("{}\0{:o} {:?}\0", file.path.display(), file.mode, file.owner);
             let bytes = [about.as_bytes(), &file.content].concat();
             self.bytes(&format!("file {}", file.name), &bytes);
         }

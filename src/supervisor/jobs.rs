@@ -249,6 +249,17 @@ fn refuse(lost: &[String]) -> Result<(), String> {
 }
 
 impl Supervisor {
+    /// Whether these may be stopped without having been named one by one: not those that are up and hold data.
+    ///
+    /// # Errors
+    /// Which ones, and how it can be done all the same.
+    pub fn refuse_by_pattern(&self, units: &[UnitId]) -> Result<(), String> {
+        let lost = self.data_holders(self.expand(units)?);
+        let Some(first) = lost.first() else { return Ok(()) };
+        let why = refuse(&lost).err().unwrap_or_default();
+        Err(format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
+    }
+
     /// The units named, groups replaced by their members; an error for an id of no unit.
     pub(super) fn expand(&self, named: &[UnitId]) -> Result<Vec<UnitId>, String> {
         let mut units = Vec::new();
