@@ -46,12 +46,15 @@ def prepare(binary):
     run(ROOT / "packaging/prepare", binary)
 
 
-def assets(table, binary):
-    """(file, path in the package without the leading slash, mode) of a package's table, sorted, patterns resolved."""
+def assets(table, binary, under=""):
+    """(file, path in the package without the leading slash, mode) of a package's table, sorted, patterns resolved; only
+    what lies below a folder, if one is given."""
     found = []
     for row in table:
         source, dest, mode = (row["source"], row["dest"], row["mode"]) if isinstance(row, dict) else row
         dest = dest.lstrip("/")
+        if not dest.startswith(under):
+            continue
         if source == BINARY:
             files = [Path(binary)]
         else:

@@ -50,6 +50,10 @@ pub fn read(path: &Path, wanted: &Wanted) -> io::Result<Vec<(u64, String)>> {
     let mut found = std::collections::VecDeque::new();
     for (file, index) in files {
         let index = entries(&index);
+        // A terminal or a pipe keeps nothing, and reading it might never end.
+        if !std::fs::metadata(&file)?.is_file() {
+            continue;
+        }
         let open: Box<dyn Read> = if file.extension().is_some_and(|end| end == "gz") {
             Box::new(flate2::read::MultiGzDecoder::new(File::open(&file)?))
         } else {

@@ -12,6 +12,7 @@ use super::error::{CliError, Kind};
 use super::pipeline::{Planned, Resolved};
 use super::profiles;
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
+use crate::linux::run::{group_name, user_name};
 use crate::load::{FileSet, Named};
 use indexmap::IndexSet;
 use std::fmt::Write as _;
@@ -89,17 +90,19 @@ fn others(about: About, listed: bool, nobody: Option<u32>) -> Option<Who> {
     if about.read_only {
         return None;
     }
-    if about.uid != 0 && Some(about.uid) != nobody {
-        return Some(Who::Owner(about.uid));
-    }
+    let owner = (about.uid != 0 && Some(about.uid) != nobody).then_some(Who::Owner(about.uid));
     // In a sticky folder files of root stay what they are; others may still be added.
     if about.folder && about.mode & STICKY != 0 && !listed {
-        return None;
+        return owner;
     }
     if about.mode & OTHERS_WRITE != 0 {
         return Some(Who::Everybody);
     }
-    (about.mode & GROUP_WRITE != 0 && about.gid != 0).then_some(Who::Group(about.gid))
+    // A user's own group, by the custom that it has the user's number, is nobody else.
+    if about.mode & GROUP_WRITE != 0 && about.gid != 0 && about.gid != about.uid {
+        return Some(Who::Group(about.gid));
+    }
+    owner
 }
 
 /// A path that somebody else may write.
@@ -149,13 +152,11 @@ fn words(path: &Path, who: Who) -> (String, String) {
     match who {
         Who::Everybody => (format!("everybody may write `{path}`"), format!("`chmod o-w {path}`")),
         Who::Group(gid) => {
-            let group = nix::unistd::Group::from_gid(gid.into()).ok().flatten();
-            let group = group.map_or_else(|| gid.to_string(), |group| group.name);
+            let group = group_name(gid);
             (format!("group `{group}` may write `{path}`"), format!("`chmod g-w {path}`"))
         }
         Who::Owner(uid) => {
-            let user = nix::unistd::User::from_uid(uid.into()).ok().flatten();
-            let user = user.map_or_else(|| uid.to_string(), |user| user.name);
+            let user = user_name(uid);
             (format!("`{path}` belongs to user `{user}`"), format!("`chown root {path}`"))
         }
     }
@@ -255,16 +256,23 @@ fn refuse_open(files: &[PathBuf], listed: &[PathBuf]) -> Result<(), CliError> {
     Err(CliError { message, ..error })
 }
 
-/// The same as warnings, where nothing is done: of the node, or of profiles.
-pub fn warnings(resolved: &Resolved, profiles: Option<&[&str]>) -> Vec<Diagnostic> {
+/// The same as warnings, where nothing is done.
+pub fn warnings(planned: &Planned) -> Vec<Diagnostic> {
+    let (files, listed) = of_node(&planned.resolved, &command_words(planned));
+    told(&files, &listed)
+}
+
+/// The same of profiles.
+pub fn profile_warnings(resolved: &Resolved, names: &[&str]) -> Vec<Diagnostic> {
+    let (files, listed) = of_profiles(&resolved.files, &resolved.sources, names.iter().copied());
+    told(&files, &listed)
+}
+
+fn told(files: &[PathBuf], listed: &[PathBuf]) -> Vec<Diagnostic> {
     if !is_root() {
         return Vec::new();
     }
-    let (files, listed) = match profiles {
-        None => of_node(resolved, &[]),
-        Some(names) => of_profiles(&resolved.files, &resolved.sources, names.iter().copied()),
-    };
-    let found = open(&Here, &files, &listed);
+    let found = open(&Here, files, listed);
     let one = |open: &Open| {
         let (message, cure) = words(&open.path, open.who);
         let so = if open.refused { "root will not follow it" } else { "what that lets in is done as root" };
@@ -324,6 +332,10 @@ mod tests {
         // Root's own group is root.
         check(About { mode: 0o664, ..ROOTS }, None);
         check(About { uid: 1000, ..ROOTS }, Some(Who::Owner(1000)));
+        // What everybody may write is theirs too, whoever owns it.
+        check(About { mode: 0o666, uid: 1000, ..ROOTS }, Some(Who::Everybody));
+        check(About { mode: 0o664, uid: 1000, gid: 50, ..ROOTS }, Some(Who::Group(50)));
+        check(About { mode: 0o664, uid: 1000, gid: 1000, ..ROOTS }, Some(Who::Owner(1000)));
         // Whoever has no number here cannot be here.
         check(About { uid: 65534, ..ROOTS }, None);
         check(About { mode: 0o666, uid: 1000, read_only: true, ..ROOTS }, None);
@@ -368,6 +380,11 @@ mod tests {
                 ("/etc/t/link.toml", theirs(ROOTS)),
             ],
             &[("/etc/t", Who::Owner(1000), false)],
+        );
+        // What everybody may write in it is refused.
+        check(
+            &[("/etc/t/profiles", theirs(FOLDER)), (FILE, About { mode: 0o666, ..theirs(ROOTS) })],
+            &[(FILE, Who::Everybody, true), ("/etc/t/profiles", Who::Owner(1000), false)],
         );
         // A file of a third one in it is not theirs.
         check(

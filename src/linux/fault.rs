@@ -15,21 +15,19 @@
 //! [`End::Internal`]: crate::supervisor
 
 use std::cell::Cell;
-use std::ffi::{CString, OsString};
-use std::os::unix::ffi::OsStringExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit};
 
 use super::clock::Clock;
 use super::machine;
 use super::recorder::{Kind, Recorder};
 use super::signals::Blocked;
 use super::slots::{Slots, still_there};
-use super::sys::{self, CArray};
+use super::sys::{self};
 use crate::plan::policy::UnitId;
 use crate::supervisor::Event;
 
@@ -139,29 +137,11 @@ impl Guard {
                 continue;
             }
             say("goes on from what is written down");
-            let why = self.go_on();
+            // Whatever lies at the path by now: this is the image that could read the files.
+            let why = machine::execute_anew(c"/proc/self/exe", self.nofile);
             say(&format!("cannot go on: {why}"));
             return self.rest(None);
         }
-    }
-
-    /// The same binary once more, in this process. Returns why not.
-    fn go_on(&self) -> String {
-        let name = |word: OsString| CString::new(word.into_vec());
-        let argv: Result<Vec<CString>, _> = machine::arguments().into_iter().map(name).collect();
-        let env = std::env::vars_os().map(|(mut key, value)| {
-            key.push("=");
-            key.push(value);
-            CString::new(key.into_vec())
-        });
-        let (Ok(argv), Ok(env)) = (argv, env.collect::<Result<Vec<_>, _>>()) else {
-            return "an argument or a variable holds a NUL byte".to_owned();
-        };
-        if let Some((soft, hard)) = self.nofile {
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
-        }
-        // Whatever lies at the path by now: this is the image that could read the files.
-        sys::exec(c"/proc/self/exe", &CArray::new(argv), &CArray::new(env)).desc().to_owned()
     }
 
     /// Reaps. Ends with 0 after so long; with the status to leave with when nobody is left to wait for, or somebody
@@ -201,7 +181,7 @@ impl Guard {
                 signal = libc::SIGKILL;
             }
             for pid in left {
-                let _ = sys::kill(-pid, signal).or_else(|_| sys::kill(pid, signal));
+                sys::kill_group(pid, signal);
             }
             let _ = sys::wait_signal(LOOK);
             while sys::reap_one().is_some() {}
@@ -237,7 +217,13 @@ pub fn planted(event: &Event, unit: &str) {
         Event::ProbeResult { .. } => "probe",
         Event::Request(..) => "request",
         Event::DeadlineReached => "deadline",
-        _ => return,
+        Event::PlanLoaded(_)
+        | Event::PlanResumed(..)
+        | Event::PlanChanged(_)
+        | Event::Prepared { .. }
+        | Event::SpawnFailed { .. }
+        | Event::TreeEmpty { .. }
+        | Event::Shutdown { .. } => return,
     };
     assert!(planted != kind && planted != format!("{kind}:{unit}"), "planted at {planted}");
 }

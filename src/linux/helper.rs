@@ -306,7 +306,7 @@ impl Helper {
             poller.remove(&self.output);
         }
         // Nobody being there is the usual case.
-        let _ = sys::kill(-self.pid, libc::SIGKILL).or_else(|_| sys::kill(self.pid, libc::SIGKILL));
+        sys::kill_group(self.pid, libc::SIGKILL);
     }
 }
 

@@ -1,8 +1,14 @@
 //! Names of users and groups → numbers, looked up by the parent before each spawn.
+//!
+//! By the C library, which asks whatever `nsswitch.conf` names. A static binary cannot: there the C library would load
+//! modules that were made for another one, and crashes in them. So a static binary reads `/etc/passwd` and `/etc/group`
+//! itself, which is what there is in the images it is for.
 
-use std::ffi::CString;
+mod database;
 
-use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
+use nix::unistd::{Gid, Uid};
+
+use database::{Database, User};
 
 use crate::plan::exec::Identity;
 
@@ -38,20 +44,38 @@ pub fn owner(name: &str) -> Result<(Uid, Option<Gid>), String> {
     user(name).map(|user| (user.uid, user.gid))
 }
 
+/// The group of this name, if there is one.
+pub fn group_named(name: &str) -> Option<Gid> {
+    Database::of_this_build().group(name).ok().flatten().map(Gid::from_raw)
+}
+
+/// A user's name, or the number where it has none.
+pub fn user_name(number: u32) -> String {
+    let user = Database::of_this_build().user_by_number(number).ok().flatten();
+    user.map_or_else(|| number.to_string(), |user| user.name)
+}
+
+/// A group's name, or the number where it has none.
+pub fn group_name(number: u32) -> String {
+    let name = Database::of_this_build().group_by_number(number).ok().flatten();
+    name.unwrap_or_else(|| number.to_string())
+}
+
 struct Known {
     uid: Uid,
     gid: Option<Gid>,
-    name: Option<CString>,
+    name: Option<String>,
 }
 
 fn user(name: &str) -> Result<Known, String> {
+    let database = Database::of_this_build();
     let found = match name.parse::<u32>() {
-        Ok(number) => User::from_uid(Uid::from_raw(number)).ok().flatten(),
-        Err(_) => User::from_name(name).map_err(|error| format!("cannot look up user `{name}`: {error}"))?,
+        Ok(number) => database.user_by_number(number).ok().flatten(),
+        Err(_) => database.user(name).map_err(|error| format!("cannot look up user `{name}`: {error}"))?,
     };
     match (found, name.parse::<u32>()) {
-        (Some(user), _) => {
-            Ok(Known { uid: user.uid, gid: Some(user.gid), name: CString::new(user.name.into_bytes()).ok() })
+        (Some(User { name, uid, gid }), _) => {
+            Ok(Known { uid: Uid::from_raw(uid), gid: Some(Gid::from_raw(gid)), name: Some(name) })
         }
         // A number nobody has a name for is still a user; its group has the same number only by custom.
         (None, Ok(number)) => Ok(Known { uid: Uid::from_raw(number), gid: None, name: None }),
@@ -63,8 +87,8 @@ fn group(name: &str) -> Result<Gid, String> {
     if let Ok(number) = name.parse::<u32>() {
         return Ok(Gid::from_raw(number));
     }
-    match Group::from_name(name) {
-        Ok(Some(group)) => Ok(group.gid),
+    match Database::of_this_build().group(name) {
+        Ok(Some(number)) => Ok(Gid::from_raw(number)),
         Ok(None) => Err(format!("there is no group `{name}`")),
         Err(error) => Err(format!("cannot look up group `{name}`: {error}")),
     }
@@ -73,7 +97,10 @@ fn group(name: &str) -> Result<Gid, String> {
 fn groups_of(user: &Known, gid: Option<Gid>) -> Vec<Gid> {
     let Some(gid) = gid else { return Vec::new() };
     match &user.name {
-        Some(name) => getgrouplist(name, gid).unwrap_or_else(|_| vec![gid]),
+        Some(name) => {
+            let groups = Database::of_this_build().groups_of(name, gid.as_raw());
+            groups.into_iter().map(Gid::from_raw).collect()
+        }
         None => vec![gid],
     }
 }

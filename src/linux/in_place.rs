@@ -21,7 +21,7 @@ use super::slots::{Slots, still_there};
 use super::spawn::{self, Report, Session, Stdio, What};
 use super::{credentials, files, sys, words};
 use crate::control::Ticket;
-use crate::plan::exec::{Probe, ProbeSet, UnitExec};
+use crate::plan::exec::{ProbeSet, UnitExec};
 use crate::plan::policy::{Ready, ReadyBy, UnitId};
 use crate::supervisor::{ExitStatus, ProbeKind, Verdict};
 
@@ -100,7 +100,7 @@ pub fn become_unit(
         for what in left_out {
             tell(&format!("{what}; started without it"));
         }
-        if !exec.ready.probes.iter().any(|probe| matches!(probe, Probe::Notify)) {
+        if !exec.notifies_ready() {
             // The unit says nothing itself: what is about to be executed counts as started.
             notify("STATUS=\nREADY=1");
         }
@@ -135,7 +135,7 @@ fn execute(
     tell: &mut dyn FnMut(&[String]),
 ) -> Result<(), String> {
     let mut stdio = Stdio::default();
-    if let Some(number) = exec.ready.probes.iter().find_map(descriptor) {
+    if let Some(number) = exec.ready_descriptor() {
         // Nobody listens, but writing to it is to work.
         let null = std::fs::File::options().write(true).open("/dev/null");
         stdio.ready = null.ok().map(|null| (OwnedFd::from(null), number));
@@ -146,25 +146,9 @@ fn execute(
     Err(spawn::in_place(&context, tell).message)
 }
 
-fn descriptor(probe: &Probe) -> Option<i32> {
-    match probe {
-        Probe::Fd(number) => Some(*number),
-        Probe::Notify
-        | Probe::Tcp { .. }
-        | Probe::Http { .. }
-        | Probe::Exec { .. }
-        | Probe::Log { .. }
-        | Probe::Path { .. } => None,
-    }
-}
-
-fn tells(exec: &UnitExec) -> bool {
-    exec.ready.probes.iter().chain(&exec.health.probes).any(|probe| matches!(probe, Probe::Notify))
-}
-
 /// What the manager above has given this process for the unit, and the unit's secrets.
 fn extra_env(name: &str, exec: &UnitExec, run_dir: &Path) -> Result<Vec<(String, String)>, String> {
-    let given = OF_THIS_PROCESS.iter().chain(tells(exec).then_some(&"NOTIFY_SOCKET"));
+    let given = OF_THIS_PROCESS.iter().chain(exec.uses_notify().then_some(&"NOTIFY_SOCKET"));
     let mut extra: Vec<(String, String)> =
         given.filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     if !exec.credentials.is_empty() {
@@ -226,8 +210,7 @@ fn run_reading(
     timeout: Duration,
     mut output: Option<(&OwnedFd, &mut Vec<u8>)>,
 ) -> Result<Option<ExitStatus>, String> {
-    let (session, birth, nofile, cgroup) = (Session::Own, None, None, None);
-    let what = What { argv, extra_env: &[], session, stdio, birth, nofile, cgroup };
+    let what = What::helper(argv, stdio, None);
     let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
     let launch = spawn::launch(context).map_err(|failure| failure.message)?;
     let clock = Clock::new();
@@ -242,7 +225,7 @@ fn run_reading(
             None => {}
         }
         if clock.now().0 > timeout {
-            let _ = sys::kill(-launch.pid, libc::SIGKILL).or_else(|_| sys::kill(launch.pid, libc::SIGKILL));
+            sys::kill_group(launch.pid, libc::SIGKILL);
             return Ok(None);
         }
         pause(LOOK);
@@ -272,11 +255,10 @@ fn pause(time: Duration) {
 
 /// What can be asked by somebody who does not hear what the unit says: everything but `notify`, `fd` and `log`.
 pub fn askable(set: &ProbeSet) -> ProbeSet {
-    let asked = |probe: &&Probe| match probe {
-        Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => true,
-        Probe::Notify | Probe::Fd(_) | Probe::Log { .. } => false,
-    };
-    ProbeSet { probes: set.probes.iter().filter(asked).cloned().collect(), ..set.clone() }
+    ProbeSet {
+        probes: set.probes.iter().filter(|probe| !probe.is_pushed()).cloned().collect(),
+        ..set.clone()
+    }
 }
 
 /// Nobody has heard anything.

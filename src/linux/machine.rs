@@ -10,7 +10,7 @@
 //!
 //! Must not know: units, the plan.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, CString, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,9 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::reboot::{RebootMode, reboot, set_cad_enabled};
+use nix::sys::resource::{Resource, setrlimit};
 
-use super::sys;
+use super::sys::{self, CArray};
 use crate::control::MachineEnd;
 
 /// What `/proc/self/ns/pid` is in the initial pid namespace (`PROC_PID_INIT_INO`).
@@ -194,6 +195,25 @@ fn unescaped(text: &str) -> PathBuf {
 pub fn arguments() -> Vec<OsString> {
     let words = std::env::args_os().collect();
     if is_first() { kernels(words) } else { words }
+}
+
+/// Executes a program in this process, with the words and the environment that this one was given; `nofile` is the limit
+/// that it had then. Returns only if that cannot be: why, in words.
+pub(super) fn execute_anew(path: &CStr, nofile: Option<(u64, u64)>) -> String {
+    let name = |word: OsString| CString::new(word.into_vec());
+    let argv: Result<Vec<CString>, _> = arguments().into_iter().map(name).collect();
+    let env = std::env::vars_os().map(|(mut key, value)| {
+        key.push("=");
+        key.push(value);
+        CString::new(key.into_vec())
+    });
+    let (Ok(argv), Ok(env)) = (argv, env.collect::<Result<Vec<_>, _>>()) else {
+        return "an argument or a variable holds a NUL byte".to_owned();
+    };
+    if let Some((soft, hard)) = nofile {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
+    }
+    sys::exec(path, &CArray::new(argv), &CArray::new(env)).desc().to_owned()
 }
 
 fn kernels(words: Vec<OsString>) -> Vec<OsString> {

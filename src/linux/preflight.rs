@@ -39,14 +39,9 @@ pub fn ask(condition: &Preflight, situation: &Situation<'_>) -> Asked {
     let refused = match condition {
         Preflight::Memory(need) => memory(*need, situation.claimed),
         Preflight::Memlock(need) => memlock(*need, situation.exec),
-        Preflight::Hugepages(need) => {
+        Preflight::Hugepages(need, each) => {
             let nodes = bound(situation.exec);
-            hugepages(
-                Path::new("/proc/meminfo"),
-                Path::new("/sys/devices/system/node"),
-                *need,
-                nodes.as_deref(),
-            )
+            hugepages(Path::new("/"), (*need, *each), nodes.as_deref())
         }
         Preflight::Shm(need) => space(Path::new("/dev/shm"), *need),
         Preflight::Disk(path, need) => space(path, *need),
@@ -109,22 +104,28 @@ fn bound(exec: &UnitExec) -> Option<Vec<u32>> {
     }
 }
 
-/// Free huge pages of the machine, or of the memory nodes that the unit is bound to.
-fn hugepages(meminfo: &Path, nodes_of: &Path, need: u64, nodes: Option<&[u32]>) -> Option<String> {
-    let text = fs::read_to_string(meminfo).ok()?;
+/// Free huge pages of the machine, or of the memory nodes that the unit is bound to; of a size, or of the default one.
+fn hugepages(root: &Path, (need, size): (u64, Option<u64>), nodes: Option<&[u32]>) -> Option<String> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let number = |name: &str| -> Option<u64> {
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         rest.split_whitespace().next()?.parse().ok()
     };
-    let each = number("Hugepagesize")?.saturating_mul(1024);
-    let folder = format!("hugepages/hugepages-{}kB", number("Hugepagesize")?);
-    let of_node = |node: &u32| -> Option<u64> {
-        let path = nodes_of.join(format!("node{node}")).join(&folder).join("free_hugepages");
-        fs::read_to_string(path).ok()?.trim().parse().ok()
+    let default = number("Hugepagesize")?.saturating_mul(1024);
+    let each = size.unwrap_or(default);
+    let folder = format!("hugepages/hugepages-{}kB", each / 1024);
+    let nodes_of = root.join("sys/devices/system/node");
+    let all = root.join("sys/kernel/mm").join(&folder);
+    let free_in = |folder: &Path| -> Option<u64> {
+        fs::read_to_string(folder.join("free_hugepages")).ok()?.trim().parse().ok()
     };
+    let of_node = |node: &u32| free_in(&nodes_of.join(format!("node{node}")).join(&folder));
     let free = match nodes {
         Some(nodes) => nodes.iter().map(of_node).sum::<Option<u64>>()?,
-        None => number("HugePages_Free")?,
+        None if each == default => number("HugePages_Free")?,
+        // The kernel has no folder for a size that the processor does not know.
+        None if root.join("sys/kernel/mm/hugepages").is_dir() => free_in(&all).unwrap_or(0),
+        None => return None,
     };
     let have = free.saturating_mul(each);
     if have >= need {
@@ -141,6 +142,11 @@ fn hugepages(meminfo: &Path, nodes_of: &Path, need: u64, nodes: Option<&[u32]>) 
                 first.display()
             )
         }
+        None if each != default => format!(
+            "needs {needed} in huge pages of {}, {have} are free: write {pages} to `{}/nr_hugepages` (1 GB pages are best reserved when the machine starts)",
+            words::bytes(each),
+            all.display()
+        ),
         None => {
             format!("needs {needed} in huge pages, {have} are free: `sysctl vm.nr_hugepages={pages}`")
         }
@@ -254,11 +260,14 @@ mod tests {
     #[test]
     fn huge_pages_are_counted_in_bytes() {
         let root = tempfile::tempdir().unwrap();
-        let meminfo = root.path().join("meminfo");
-        fs::write(&meminfo, "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n")
-            .unwrap();
-        let nodes = root.path().join("node");
-        let ask = |need, bound: Option<&[u32]>| hugepages(&meminfo, &nodes, need, bound);
+        fs::create_dir_all(root.path().join("proc")).unwrap();
+        fs::write(
+            root.path().join("proc/meminfo"),
+            "HugePages_Total:   8\nHugePages_Free:    3\nHugepagesize:    2048 kB\n",
+        )
+        .unwrap();
+        let nodes = root.path().join("sys/devices/system/node");
+        let ask = |need, bound: Option<&[u32]>| hugepages(root.path(), (need, None), bound);
         assert_eq!(ask(6 << 20, None), None);
         assert_eq!(
             ask(8 << 20, None).as_deref(),
@@ -279,6 +288,19 @@ mod tests {
         );
         // What the kernel does not tell is no reason to refuse.
         assert_eq!(ask(4 << 20, Some(&[7])), None);
+        // Pages of another size are counted where the kernel lists that size.
+        let large = |need| hugepages(root.path(), (need, Some(1 << 30)), None);
+        assert_eq!(large(1 << 30), None);
+        let folder = root.path().join("sys/kernel/mm/hugepages/hugepages-1048576kB");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("free_hugepages"), "2\n").unwrap();
+        assert_eq!(large(2 << 30), None);
+        let said = large(3 << 30).unwrap();
+        assert!(
+            said.starts_with("needs 3.0 GB in huge pages of 1.0 GB, 2.0 GB are free: write 3 to"),
+            "{said}"
+        );
+        assert!(said.contains("/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages`"), "{said}");
     }
 
     #[test]

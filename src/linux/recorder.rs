@@ -17,12 +17,13 @@
 //! than an entry go on in the next ones, up to a limit. A recorder that cannot be written is none: never an error.
 //! Secrets are masked by those who write.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
 use super::clock;
+use super::rundir::lasting_file;
 use super::slots::SLOTS_MAX;
 
 const MAGIC: [u8; 8] = *b"tenonrec";
@@ -95,6 +96,9 @@ pub struct Recorded {
     pub text: String,
 }
 
+/// What stands between a unit's name and its line.
+pub const NAME_END: char = '\u{1f}';
+
 /// The file, being written.
 #[derive(Debug)]
 pub struct Recorder {
@@ -109,15 +113,7 @@ pub struct Recorder {
 impl Recorder {
     /// Goes on in the file, or begins it.
     pub fn open(path: &Path) -> Option<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .ok()?;
+        let file = lasting_file(path).ok()?;
         let sequence = if header(&file) {
             entries(&file, 0, RING).iter().map(|(entry, _)| entry.sequence).max().unwrap_or(0)
         } else {
@@ -286,6 +282,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::OpenOptions;
 
     fn texts(found: &[Recorded]) -> Vec<String> {
         found.iter().map(|entry| format!("{} {}", entry.kind.word(), entry.text)).collect()

@@ -14,9 +14,10 @@ use super::upward::Messages;
 use super::world::{Hands, World};
 use crate::plan::Plan;
 
-pub use super::recorder::{Kind as RecordedKind, Recorded, read as read_recorder};
-pub use super::world::{CHECK_ONLY, Planner, Replanned, check_state};
+pub use super::recorder::{Kind as RecordedKind, NAME_END, Recorded, read as read_recorder};
+pub use super::world::{CAN_GO_ON, CHECK_ONLY, Planner, Replanned, check_state};
 
+pub use super::identity::{group_name, user_name};
 pub use super::log::{Colour, Style};
 pub use super::upward::ReadyWhen;
 

@@ -125,6 +125,18 @@ impl RunDir {
     }
 }
 
+/// Opens or makes a file of the run directory that outlives runners, for its owner alone; links are not followed.
+pub fn lasting_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
 /// The lock. A child of a runner that was killed holds it too, until its exec: a moment is given for that.
 fn lock_soon(mut file: File) -> Result<Flock<File>, (File, nix::errno::Errno)> {
     for _ in 0..50 {

@@ -9,8 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use nix::sys::socket::{getsockopt, sockopt};
-use nix::unistd::{Gid, Group, Uid};
+use nix::unistd::{Gid, Uid};
 
+use super::identity;
 use super::poller::{Interest, Poller, Token};
 use super::world::World;
 use crate::control::{Access, EventRecord, LogLine, Outcome, Runner, Session, Ticket};
@@ -53,9 +54,9 @@ impl Server {
     /// Listens at a path. Members of `group` may do everything the runner's own user may.
     pub fn listen(&mut self, path: &Path, group: Option<&str>, poller: &Poller) -> Result<(), String> {
         let fail = |error: &dyn std::fmt::Display| format!("cannot listen at `{}`: {error}", path.display());
-        let group = match group.map(Group::from_name) {
-            Some(Ok(Some(group))) => Some(group.gid),
-            Some(_) => return Err(fail(&"the control group does not exist")),
+        let group = match group.map(identity::group_named) {
+            Some(Some(group)) => Some(group),
+            Some(None) => return Err(fail(&"the control group does not exist")),
             None => None,
         };
         match std::fs::remove_file(path) {

@@ -11,8 +11,7 @@
 //! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,
 //! and it is begun anew.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
 use super::fault;
+use super::rundir::lasting_file;
 use super::sys::{self, Shared};
 use crate::plan::policy::UNITS_HANDED_OVER;
 use crate::supervisor::snapshot::State;
@@ -59,11 +59,26 @@ const S_NAME: usize = 80;
 const NAME_MAX: usize = 255;
 const S_CAUSE: usize = 344;
 const CAUSE_MAX: usize = 152;
-// Bits of `S_STATE` beside the state and what was wanted. An earlier version wrote zeros there.
+// Bits of `S_STATE`, whose first byte is the state. From `HELD` on an earlier version wrote zeros.
+const WANTED: u64 = 1 << 8;
+const SETTLED: u64 = 1 << 16;
+const ENDED: u64 = 1 << 24;
 const HELD: u64 = 1 << 32;
 const ORIGIN: u32 = 33;
+const ORIGIN_BITS: u64 = 0b11 << ORIGIN;
 const INTERNAL: u64 = 1 << 35;
 const HOLDS_DATA: u64 = 1 << 36;
+const RULES_DECIDE: u64 = 1 << 37;
+/// No two of them are one.
+const _: () = {
+    let all = [0xff, WANTED, SETTLED, ENDED, HELD, ORIGIN_BITS, INTERNAL, HOLDS_DATA, RULES_DECIDE];
+    let (mut seen, mut number) = (0, 0);
+    while number < all.len() {
+        assert!(seen & all[number] == 0, "a bit of the state stands for two things");
+        seen |= all[number];
+        number += 1;
+    }
+};
 
 /// The file, mapped.
 #[derive(Debug)]
@@ -120,15 +135,7 @@ impl Slots {
     /// Opens or makes the file, and reads what is left in it.
     pub fn open(path: &Path) -> Result<(Self, Option<Before>), String> {
         let words = |error: &dyn std::fmt::Display| format!("cannot use `{}`: {error}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .map_err(|error| words(&error))?;
+        let file = lasting_file(path).map_err(|error| words(&error))?;
         let whole = file.metadata().map_err(|error| words(&error))?.len() == FILE_SIZE as u64;
         file.set_len(FILE_SIZE as u64).map_err(|error| words(&error))?;
         let map = Shared::map(&file, FILE_SIZE).map_err(|errno| words(&errno.desc()))?;
@@ -226,7 +233,7 @@ impl Slots {
             holds_data: flags & HOLDS_DATA != 0,
             start_time: get(S_START_TIME),
             memory: Memory {
-                desired_up: flags & 0x100 != 0,
+                desired_up: flags & WANTED != 0,
                 state: state(flags as u8),
                 process,
                 generation,
@@ -235,9 +242,9 @@ impl Slots {
                 internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
-                settled: flags & 0x1_0000 != 0,
-                ended: flags & 0x100_0000 != 0,
-                rules_decide: flags & 0x1_0000_0000 != 0,
+                settled: flags & SETTLED != 0,
+                ended: flags & ENDED != 0,
+                rules_decide: flags & RULES_DECIDE != 0,
                 ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
                 until: Time(Duration::from_nanos(get(S_UNTIL))),
                 last_exit: exit(get(S_EXIT)),
@@ -260,13 +267,13 @@ impl Slots {
         set(
             S_STATE,
             u64::from(code(memory.state))
-                | flag(memory.desired_up, 0x100)
+                | flag(memory.desired_up, WANTED)
                 | flag(holds_data, HOLDS_DATA)
                 | flag(memory.held, HELD)
                 | (origin_code(memory.origin) << ORIGIN)
-                | flag(memory.settled, 0x1_0000)
-                | flag(memory.ended, 0x100_0000)
-                | flag(memory.rules_decide, 0x1_0000_0000),
+                | flag(memory.settled, SETTLED)
+                | flag(memory.ended, ENDED)
+                | flag(memory.rules_decide, RULES_DECIDE),
         );
         set(S_READY_AT, memory.ready_at.0.as_nanos() as u64);
         set(S_UNTIL, memory.until.0.as_nanos() as u64);
@@ -328,26 +335,12 @@ const fn phase(code: u64) -> Phase {
     if code == MAIN { Phase::Main } else { Phase::Step(code as u32) }
 }
 
-const STATES: [State; 11] = [
-    State::Inactive,
-    State::Waiting,
-    State::Preparing,
-    State::Starting,
-    State::Ready,
-    State::Unhealthy,
-    State::Stopping,
-    State::Backoff,
-    State::Finished,
-    State::Failed,
-    State::Skipped,
-];
-
 fn code(state: State) -> u8 {
-    STATES.iter().position(|known| *known == state).unwrap_or(0) as u8
+    State::ALL.iter().position(|known| *known == state).unwrap_or(0) as u8
 }
 
 fn state(code: u8) -> State {
-    STATES.get(usize::from(code)).copied().unwrap_or(State::Inactive)
+    State::ALL.get(usize::from(code)).copied().unwrap_or(State::Inactive)
 }
 
 const fn origin_code(origin: Origin) -> u64 {
@@ -578,6 +571,11 @@ mod tests {
         put(512 * 4 + 344, &5u64.to_ne_bytes());
         put(512 * 4 + 352, b"cause");
         std::fs::write(&path, &file).unwrap();
+        let words = State::ALL.map(State::word).join(" ");
+        assert_eq!(
+            words,
+            "inactive waiting preparing starting ready unhealthy stopping backoff finished failed skipped"
+        );
         let before = Slots::open(&path).unwrap().1.expect("it can be read");
         assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
         let left = &before.units[0];

@@ -101,6 +101,12 @@ pub fn kill(pid: i32, signal: i32) -> Result<(), Errno> {
     Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// Signals the process group that a process leads, or the process alone if it leads none. Nobody being there any more is
+/// what is wanted.
+pub fn kill_group(leader: i32, signal: i32) {
+    let _ = kill(-leader, signal).or_else(|_| kill(leader, signal));
+}
+
 /// dup2(2) onto a number, as a child does that is about to exec: the copy is not close-on-exec.
 pub fn dup_onto(from: RawFd, to: RawFd) -> Result<(), Errno> {
     if from == to {

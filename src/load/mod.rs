@@ -296,7 +296,7 @@ impl<'a> Loader<'a> {
             if read::is_toml(&entry.name) {
                 let place = Place { name: name.to_owned(), path: entry.path, folder: index };
                 found.entry(name.to_owned()).or_default().drop_ins.insert(entry.name, place);
-            } else if looks_like_toml(&entry.name) {
+            } else if looks_like_drop_in(&entry.name) {
                 self.diagnostics.push(wrong_extension(&entry.path, Code::WrongExtension));
             }
         }
@@ -402,6 +402,14 @@ fn looks_like_toml(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let wrong = [".tml", ".tom", ".tomll", ".toml.txt", ".yaml", ".yml", ".service", ".ini"];
     wrong.iter().any(|ending| lower.ends_with(*ending)) || (read::is_toml(&lower) && !read::is_toml(name))
+}
+
+/// Whether a file in a folder of drop-ins was probably meant to be read, or to count no longer: other programs take
+/// `*.conf` there, and a copy beside the original is easily edited instead of it. Hidden files are the editor's.
+fn looks_like_drop_in(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    looks_like_toml(name)
+        || !name.starts_with('.') && [".conf", ".toml."].iter().any(|part| lower.contains(part))
 }
 
 fn wrong_extension(path: &Path, code: Code) -> Diagnostic {

@@ -47,34 +47,18 @@ pub(super) fn policy(
 /// The policy of a unit that never runs.
 pub(super) fn bare(unit: &Unit) -> UnitPolicy {
     UnitPolicy {
-        name: unit.name.clone(),
         kind: kind(unit, false),
-        skipped: None,
         main: flag(&unit.tree, "main"),
         holds_data: flag(&unit.tree, "holds_data"),
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: super::policy::Ready::default(),
-        health: None,
-        restart: default_restart(RestartPolicy::Never),
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
+        ..UnitPolicy::plain(unit.name.clone(), default_restart(RestartPolicy::Never))
     }
 }
 
 fn default_restart(policy: RestartPolicy) -> Restart {
     Restart {
-        policy,
-        enabled: true,
         delays: DELAYS.map(Duration::from_secs).to_vec(),
         jitter: 0.1,
-        reset_after: Duration::from_secs(60),
-        max_restarts: None,
-        within: None,
-        on_limit: OnLimit::Fail,
-        except: Vec::new(),
-        only: None,
+        ..Restart::plain(policy, Duration::ZERO)
     }
 }
 

@@ -124,8 +124,8 @@ pub enum Preflight {
     Path(PathBuf),
     /// So many bytes may be locked (`RLIMIT_MEMLOCK` of the unit, unless it may lock without limit).
     Memlock(u64),
-    /// So many bytes in free huge pages of the default size.
-    Hugepages(u64),
+    /// So many bytes in free huge pages, of this size (bytes) or of the default one.
+    Hugepages(u64, Option<u64>),
     /// So many bytes must be free in `/dev/shm`.
     Shm(u64),
     /// So many descriptors may be open (`RLIMIT_NOFILE` of the unit).
@@ -142,6 +142,29 @@ impl UnitExec {
             Numa { policy: MemoryPolicy::Bind, nodes: Place::Numbers(nodes) } => Some(nodes),
             Numa { .. } => None,
         }
+    }
+
+    /// Whether it tells of its own readiness by `READY=1`.
+    pub fn notifies_ready(&self) -> bool {
+        self.ready.probes.contains(&Probe::Notify)
+    }
+
+    /// Whether it is to have a notify socket.
+    pub fn uses_notify(&self) -> bool {
+        self.notifies_ready() || self.health.probes.contains(&Probe::Notify)
+    }
+
+    /// The descriptor that it tells of its readiness on.
+    pub fn ready_descriptor(&self) -> Option<i32> {
+        self.ready.probes.iter().find_map(|probe| match probe {
+            Probe::Fd(number) => Some(*number),
+            Probe::Notify
+            | Probe::Tcp { .. }
+            | Probe::Http { .. }
+            | Probe::Exec { .. }
+            | Probe::Log { .. }
+            | Probe::Path { .. } => None,
+        })
     }
 
     /// The soft limit of this name that the unit sets itself: `Some(None)` = infinity.
@@ -211,6 +234,16 @@ pub enum Probe {
         /// Absolute.
         path: PathBuf,
     },
+}
+
+impl Probe {
+    /// Whether it is something that the unit says, and only whoever listens to it hears; all others can be asked.
+    pub const fn is_pushed(&self) -> bool {
+        match self {
+            Probe::Notify | Probe::Fd(_) | Probe::Log { .. } => true,
+            Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => false,
+        }
+    }
 }
 
 /// The parts of an `http://` URL.

@@ -14,15 +14,56 @@ pub(super) fn check(cx: &Cx<'_>, tree: &Node) {
     let Some(managed) = tree.get("managed").and_then(Node::as_table) else { return };
     for (name, key, node) in managed.iter() {
         let Some(table) = node.as_table() else { continue };
-        let flags: Vec<String> = texts(cx, table.get("flags")).iter().map(|flag| plain(flag)).collect();
+        let spellings = Spellings {
+            flags: texts(cx, table.get("flags")).iter().map(|flag| plain(flag)).collect(),
+            glued: texts(cx, table.get("glued")),
+            settings: texts(cx, table.get("settings")),
+            abbreviates: table.get("abbreviates").is_some_and(|node| matches!(node.item, Item::Bool(true))),
+        };
         for part in ["command", "args"] {
             let items = tree.get(part).and_then(Node::as_array).unwrap_or_default();
-            for (word, place) in foreign(cx, items, key.file) {
-                if word.starts_with('-') && flags.contains(&plain(&word)) {
-                    report(cx, (name, key, table), &word, place);
+            let words = foreign(cx, items, key.file);
+            for (at, (word, place)) in words.iter().enumerate() {
+                let next = words.get(at + 1).map(|(next, _)| next.as_str());
+                if spellings.mean(word, next) {
+                    report(cx, (name, key, table), word, *place);
                 }
             }
         }
+    }
+}
+
+/// How a managed argument may be spelt.
+struct Spellings {
+    /// [`plain`] names.
+    flags: Vec<String>,
+    /// Short options that may have their value in the same word.
+    glued: Vec<String>,
+    /// The names that count in the value; none = all do.
+    settings: Vec<String>,
+    /// The program takes the beginning of a long option for the option.
+    abbreviates: bool,
+}
+
+impl Spellings {
+    /// Whether a word, with the one behind it, is the argument. A beginning counts even where the program would find
+    /// it ambiguous: it refuses that itself, and later than here.
+    fn mean(&self, word: &str, next: Option<&str>) -> bool {
+        let mut glued = self.glued.iter().filter(|short| !short.is_empty());
+        let behind = match glued.find_map(|short| word.strip_prefix(short.as_str())) {
+            Some(behind) => Some(behind).filter(|behind| !behind.is_empty()),
+            None if self.names(word) => word.split_once('=').map(|(_, value)| value),
+            None => return false,
+        };
+        let setting = behind.or(next).and_then(|value| value.split('=').next()).unwrap_or_default();
+        self.settings.is_empty() || self.settings.iter().any(|name| name == setting)
+    }
+
+    fn names(&self, word: &str) -> bool {
+        let name = plain(word);
+        let begins = self.abbreviates && word.starts_with("--") && !name.is_empty();
+        word.starts_with('-')
+            && self.flags.iter().any(|flag| *flag == name || begins && flag.starts_with(&name))
     }
 }
 
@@ -93,7 +134,32 @@ fn report(cx: &Cx<'_>, (name, key, table): (&str, Span, &Table), word: &str, pla
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{Spellings, plain};
+
+    /// What Python's argparse takes for `--port` and `-D`/`--define`.
+    #[test]
+    fn beginnings_and_glued_values() {
+        let mut spellings = Spellings {
+            flags: vec!["port".to_owned(), "define".to_owned()],
+            glued: vec!["-D".to_owned()],
+            settings: Vec::new(),
+            abbreviates: true,
+        };
+        for word in ["--port", "--p", "--po=9", "-port", "-Dport=9", "-D", "--def=port=9"] {
+            assert!(spellings.mean(word, None), "{word}");
+        }
+        for word in ["--ports", "--", "-p", "-d", "p", "po=9", "Dport=9", "--prot=9", "-po"] {
+            assert!(!spellings.mean(word, None), "{word}");
+        }
+        spellings.settings.push("port".to_owned());
+        for (word, next) in [("-Dport=9", None), ("-D", Some("port=9")), ("--def", Some("port=9"))] {
+            assert!(spellings.mean(word, next), "{word}");
+        }
+        assert!(!spellings.mean("-Dtenant=a", Some("port=9")));
+        spellings.settings.clear();
+        spellings.abbreviates = false;
+        assert!(!spellings.mean("--po=9", None));
+    }
 
     #[test]
     fn spellings_of_a_flag() {

@@ -189,6 +189,29 @@ pub struct PortClaim {
     pub shares: Option<String>,
 }
 
+impl Traced {
+    /// The last layer that gave it its value.
+    pub fn winner(&self) -> Option<&Origin> {
+        Origin::last_word(&self.chain)
+    }
+}
+
+impl Origin {
+    /// The last of a chain that did something.
+    fn last_word(chain: &[Self]) -> Option<&Self> {
+        chain.iter().rev().find(|origin| origin.action != "kept")
+    }
+}
+
+impl Plan {
+    /// A text that a unit, or something about it, has said: declared secrets and those of its environment are masked.
+    pub fn masked_of(&self, exec: Option<&exec::UnitExec>, text: &str) -> String {
+        let env = exec.into_iter().flat_map(|exec| &exec.env).filter(|(name, _)| is_secret_name(name));
+        let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
+        masked(text, self.secrets.iter().map(String::as_str).chain(own))
+    }
+}
+
 impl PortClaim {
     /// Its own `why`, else that of whoever set the variable it reads.
     pub fn reason(&self) -> Option<String> {

@@ -83,6 +83,36 @@ pub struct UnitPolicy {
     pub steps: u32,
 }
 
+/// Why a unit of an earlier plan is skipped.
+pub const GONE: &str = "it is not in the configuration any more";
+
+impl UnitPolicy {
+    /// A service of which nothing is known but its name and when it is started again: it waits for nobody, counts as
+    /// ready when its process runs, and has the default stop.
+    pub fn plain(name: impl Into<UnitName>, restart: Restart) -> Self {
+        Self {
+            name: name.into(),
+            kind: Kind::Service,
+            skipped: None,
+            main: false,
+            holds_data: false,
+            edges: Vec::new(),
+            stop_after: Vec::new(),
+            ready: Ready::default(),
+            health: None,
+            restart,
+            stop: Stop::default(),
+            conflicts: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Whether it is of an earlier plan, and of none since.
+    pub fn is_gone(&self) -> bool {
+        self.skipped.as_deref() == Some(GONE)
+    }
+}
+
 /// What a unit is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
@@ -219,6 +249,29 @@ pub struct Restart {
     pub except: Vec<CausePattern>,
     /// Just these causes are retried, if given.
     pub only: Option<Vec<CausePattern>>,
+}
+
+impl Restart {
+    /// After these ends, each time after the same delay, as often as it takes.
+    pub fn plain(policy: RestartPolicy, delay: Duration) -> Self {
+        Self {
+            policy,
+            enabled: true,
+            delays: vec![delay],
+            jitter: 0.0,
+            reset_after: Duration::from_secs(60),
+            max_restarts: None,
+            within: None,
+            on_limit: OnLimit::Fail,
+            except: Vec::new(),
+            only: None,
+        }
+    }
+
+    /// Not at all.
+    pub fn never() -> Self {
+        Self::plain(RestartPolicy::Never, Duration::ZERO)
+    }
 }
 
 /// After which ends a unit is started again.

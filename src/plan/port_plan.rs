@@ -90,6 +90,7 @@ impl PortKind {
 pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
     let mut rows = others(plan, facts);
     let claims: Vec<Owned<'_>> = claims(plan).collect();
+    let keep = reserving(&claims, &rows, facts);
     for (at, (unit, claim)) in claims.iter().enumerate() {
         for on in &claim.on {
             let mut meets = Vec::new();
@@ -118,7 +119,6 @@ pub fn port_plan(plan: &Plan, facts: Option<&Facts>) -> Vec<PortRow> {
                         (Met::Reserve(row.owner.clone()), fix(claim, on, port, &claims, &rows))
                     }
                     PortKind::Ephemeral => {
-                        let keep = format!("net.ipv4.ip_local_reserved_ports={}", words(&claim.ranges));
                         (Met::Ephemeral, format!("keep it out of the kernel's range: `sysctl {keep}`"))
                     }
                     PortKind::Listening => {
@@ -166,6 +166,26 @@ fn in_conflict(plan: &Plan, one: &str, other: &str) -> bool {
     let (Some(one), Some(other)) = (plan.policy.find(one), plan.policy.find(other)) else { return false };
     let names = |unit, other| plan.policy.get(unit).is_some_and(|unit| unit.conflicts.contains(&other));
     names(one, other) || names(other, one)
+}
+
+/// The setting that keeps every claim out of the kernel's range. It replaces the list there is, so it is the same for
+/// all claims and holds what is reserved already.
+fn reserving(claims: &[Owned<'_>], rows: &[PortRow], facts: Option<&Facts>) -> String {
+    let mut all = facts.map(|facts| ranges(facts, "reserved_ports")).unwrap_or_default();
+    for row in rows.iter().filter(|row| row.kind == PortKind::Ephemeral) {
+        let there = claims.iter().filter(|(_, claim)| claim.on.contains(&row.on));
+        let meeting = there.filter(|(_, claim)| overlap(&claim.ranges, &row.ranges).is_some());
+        all.extend(meeting.flat_map(|(_, claim)| &claim.ranges));
+    }
+    all.sort_unstable();
+    let mut joined: Vec<(u16, u16)> = Vec::new();
+    for (low, high) in all {
+        match joined.last_mut() {
+            Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
+            _ => joined.push((low, high)),
+        }
+    }
+    format!("net.ipv4.ip_local_reserved_ports={}", words(&joined).replace(", ", ","))
 }
 
 /// What would move a claim, and where there is room for it.
@@ -285,6 +305,39 @@ mod tests {
         check(&[(10, 20)], &[(12, 13)], &[(10, 11), (14, 20)]);
         check(&[(10, 20)], &[(10, 10), (20, 20)], &[(11, 19)]);
         check(&[(10, 20)], &[(0, 65535)], &[]);
+    }
+
+    /// `sysctl` replaces the list: two claims and what is reserved already make one line, adjacent ranges joined.
+    #[test]
+    fn one_setting_keeps_every_claim_out_of_the_kernels_range() {
+        let claim = |low, high| PortClaim {
+            name: "rpc".to_owned(),
+            ranges: vec![(low, high)],
+            on: vec![HOST.to_owned()],
+            span: None,
+            knob: None,
+            why: None,
+            from: None,
+            shares: None,
+        };
+        let facts =
+            Facts::from_text("ephemeral = '32768-60999'\nreserved_ports = '8080,40000-40009'\n").unwrap();
+        let rows = [PortRow {
+            on: HOST.to_owned(),
+            ranges: vec![(32768, 60999)],
+            owner: "kernel".to_owned(),
+            name: "ephemeral".to_owned(),
+            kind: PortKind::Ephemeral,
+            shares: None,
+            span: None,
+            why: None,
+            meets: Vec::new(),
+        }];
+        let (one, two, below) = (claim(50088, 50088), claim(40010, 40010), claim(9003, 9003));
+        assert_eq!(
+            reserving(&[("a", &one), ("b", &two), ("c", &below)], &rows, Some(&facts)),
+            "net.ipv4.ip_local_reserved_ports=8080,40000-40010,50088"
+        );
     }
 
     /// Eight cards of a thousand ports each from 20000 on: the first port that is safe is 28000; sixteen: 36000.

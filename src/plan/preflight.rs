@@ -137,7 +137,14 @@ impl Asker<'_> {
                 need
             }
             Preflight::Memlock(bytes) => self.memlock(*bytes),
-            Preflight::Hugepages(bytes) => {
+            Preflight::Hugepages(bytes, Some(each))
+                if member(self.facts, "hugepages", "size") != Some(*each) =>
+            {
+                // Facts count pages of the default size only.
+                let of = format!("{} in pages of {}", size::words(*bytes), size::words(*each));
+                not_asked(self.unit, "hugepages", of)
+            }
+            Preflight::Hugepages(bytes, _) => {
                 let need = self.hugepages(*bytes, &claimed.hugepages);
                 claimed.hugepages.push((self.exec.bound_nodes().map(<[u32]>::to_vec), *bytes));
                 need

@@ -21,10 +21,9 @@ pub(super) fn ready(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> (Ready, P
     let rendered = render::path(cx, tree, "ready");
     let reader = Reader::new(cx, "ready", rendered.as_ref(), unknown);
     let probes = probe_list(cx, tree.get("ready"), &reader, unknown);
-    let pushed = |probe: &Probe| matches!(probe, Probe::Notify | Probe::Fd(_) | Probe::Log { .. });
     let by = match probes.as_slice() {
         [] => ReadyBy::Spawn,
-        all if all.iter().all(pushed) => ReadyBy::Push,
+        all if all.iter().all(Probe::is_pushed) => ReadyBy::Push,
         _ => ReadyBy::Poll { interval: reader.duration("interval").unwrap_or(Duration::from_secs(1)) },
     };
     let ready = Ready {

@@ -13,12 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::exec::UnitExec;
-use super::policy::{Edge, Kind, UnitId, UnitPolicy};
+use super::policy::{Edge, GONE, Kind, UnitId, UnitPolicy};
 use super::view::diff;
 use super::{About, Plan};
-
-/// Why a unit of an earlier plan is skipped.
-pub const GONE: &str = "it is not in the configuration any more";
 
 /// How much a change may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,7 +131,7 @@ fn ids(old: &Plan, new: &Plan, is_free: &dyn Fn(UnitId) -> bool) -> (Vec<UnitId>
         new.policy.units.iter().filter_map(|unit| old.policy.find(&unit.name)).collect();
     let all = (0..old.policy.units.len()).map(|at| UnitId(u32::try_from(at).unwrap_or(u32::MAX)));
     let mut free = all.filter(|id| {
-        let gone = old.policy.get(*id).is_some_and(|unit| unit.skipped.as_deref() == Some(GONE));
+        let gone = old.policy.get(*id).is_some_and(UnitPolicy::is_gone);
         gone && !taken.contains(id) && is_free(*id)
     });
     let mut count = old.policy.units.len();
@@ -189,8 +186,7 @@ impl Merged {
         let name = unit.policy.name.to_string();
         let before = unit.id.0 as usize;
         let known = old.policy.units.get(before).zip(old.exec.get(before));
-        let known = known
-            .filter(|(policy, _)| policy.name == unit.policy.name && policy.skipped.as_deref() != Some(GONE));
+        let known = known.filter(|(policy, _)| policy.name == unit.policy.name && !policy.is_gone());
         let Some((policy, exec)) = known else {
             self.changes.push(UnitChange {
                 unit: name,
@@ -249,7 +245,7 @@ impl Merged {
     fn drop(&mut self, old: &Plan, id: UnitId, up: bool, allowed: &Allowed) {
         let Some(policy) = old.policy.get(id) else { return };
         self.order.push(id);
-        if policy.skipped.as_deref() == Some(GONE) {
+        if policy.is_gone() {
             return;
         }
         let name = policy.name.to_string();
@@ -302,8 +298,7 @@ impl Merged {
             .filter_map(|id| {
                 let unit = self.plan.policy.get(*id)?;
                 let (template, index) = unit.name.split_once('@')?;
-                let gone = unit.skipped.as_deref() == Some(GONE);
-                gone.then(|| Some((template.to_owned(), index.parse().ok()?, *id)))?
+                unit.is_gone().then(|| Some((template.to_owned(), index.parse().ok()?, *id)))?
             })
             .collect();
         for (template, index, id) in &going {

@@ -191,7 +191,11 @@ pub(super) fn preflight(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Vec<P
     let mut asked = Vec::new();
     asked.extend(reader.size("memory").map(Preflight::Memory));
     asked.extend(reader.size("memlock").map(Preflight::Memlock));
-    asked.extend(reader.size("hugepages").map(Preflight::Hugepages));
+    asked.extend(
+        reader
+            .size("hugepages")
+            .map(|bytes| Preflight::Hugepages(bytes, reader.size("hugepage_size").filter(|each| *each > 0))),
+    );
     asked.extend(reader.size("shm").map(Preflight::Shm));
     asked.extend(reader.int("nofile").map(Preflight::Nofile));
     if let Some(disk) = reader.table("preflight.disk", "disk") {

@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use super::generate::{acts, health, odd, ready, restart, stop, unit};
 use super::{Happening, Scenario};
-use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId, UnitPolicy, Until};
+use crate::plan::policy::{Edge, EdgeKind, GONE, Kind, PlanPolicy, UnitId, UnitPolicy, Until};
 use crate::supervisor::{PlanChange, Random, Time};
-
-/// Why a unit of an earlier plan is skipped.
-const GONE: &str = "it is not in the configuration any more";
 
 /// Puts changes of the plan and deaths of the runner among what happens anyway.
 pub(super) fn add(random: &mut Random, scenario: &mut Scenario, span: Duration) {

@@ -16,21 +16,6 @@ use crate::supervisor::{Action, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Every word for a state.
-pub const STATES: [State; 11] = [
-    State::Inactive,
-    State::Waiting,
-    State::Preparing,
-    State::Starting,
-    State::Ready,
-    State::Unhealthy,
-    State::Stopping,
-    State::Backoff,
-    State::Finished,
-    State::Failed,
-    State::Skipped,
-];
-
 /// A rule, bound to the units of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
@@ -210,8 +195,8 @@ fn condition(
 }
 
 fn state(word: &str) -> Result<State, String> {
-    STATES.into_iter().find(|state| state.word() == word).ok_or_else(|| {
-        let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
+    State::ALL.into_iter().find(|state| state.word() == word).ok_or_else(|| {
+        let known: Vec<&str> = State::ALL.iter().map(|state| state.word()).collect();
         format!("`{word}` is no state; there are {}", known.join(", "))
     })
 }

@@ -19,7 +19,7 @@ use super::act::{Act, Fate, LeftOvers, Sickness};
 use super::{Faults, Happening, Scenario};
 use crate::plan::policy::{
     CausePattern, Edge, EdgeKind, Governor, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy,
-    Restart, RestartPolicy, Rung, Scope, Stop, UnitId, UnitPolicy, Until,
+    Restart, RestartPolicy, Rung, Scope, UnitId, UnitPolicy, Until,
 };
 use crate::supervisor::{ExitStatus, Request, Time, signal_name};
 
@@ -245,31 +245,10 @@ impl Reader<'_> {
 
 /// A service with the defaults of the product, but for jitter and the 0 s first delay, which make times hard to read.
 fn plain(name: &str) -> UnitPolicy {
+    let restart = Restart::plain(RestartPolicy::Always, Duration::from_secs(1));
     UnitPolicy {
-        name: name.into(),
-        kind: Kind::Service,
-        skipped: None,
-        main: false,
-        holds_data: false,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
         ready: Ready { by: ReadyBy::Spawn, timeout: Some(Duration::from_secs(90)), settle: Duration::ZERO },
-        health: None,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            enabled: true,
-            delays: vec![Duration::from_secs(1)],
-            jitter: 0.0,
-            reset_after: Duration::from_secs(60),
-            max_restarts: None,
-            within: None,
-            on_limit: OnLimit::Fail,
-            except: Vec::new(),
-            only: None,
-        },
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
+        ..UnitPolicy::plain(name, restart)
     }
 }
 

@@ -170,18 +170,9 @@ impl Turn<'_> {
         let end = End::Internal(memory.cause.clone());
         self.attempt_failed(unit, &end);
         let then = Then::Decide { end, ready_for: None };
-        let had_process = match memory.state {
-            State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
-            State::Inactive
-            | State::Waiting
-            | State::Backoff
-            | State::Finished
-            | State::Failed
-            | State::Skipped => false,
-        };
         match memory.process {
             Some((phase, pid)) => self.enter_stopping(unit, phase, Some(Process::Running(pid)), then),
-            None if had_process && self.policy(unit).stop.scope != Scope::Main => {
+            None if memory.state.has_process() && self.policy(unit).stop.scope != Scope::Main => {
                 self.enter_stopping(unit, Phase::Main, None, then);
                 self.await_empty(unit);
                 self.send_rung(unit, 0);

@@ -76,6 +76,35 @@ pub enum State {
 }
 
 impl State {
+    /// All of them in the order of a unit's life. A file that outlives runners counts them in this order: new ones come
+    /// last.
+    pub const ALL: [State; 11] = [
+        State::Inactive,
+        State::Waiting,
+        State::Preparing,
+        State::Starting,
+        State::Ready,
+        State::Unhealthy,
+        State::Stopping,
+        State::Backoff,
+        State::Finished,
+        State::Failed,
+        State::Skipped,
+    ];
+
+    /// Whether a unit in this state has a process, left-overs of one, or is on its way to one.
+    pub const fn has_process(self) -> bool {
+        match self {
+            State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
+            State::Inactive
+            | State::Waiting
+            | State::Backoff
+            | State::Finished
+            | State::Failed
+            | State::Skipped => false,
+        }
+    }
+
     /// The word people see.
     pub const fn word(self) -> &'static str {
         match self {

@@ -351,21 +351,6 @@ impl Move {
     }
 }
 
-/// The states in the order of a unit's life.
-const STATES: [State; 11] = [
-    State::Inactive,
-    State::Waiting,
-    State::Preparing,
-    State::Starting,
-    State::Ready,
-    State::Unhealthy,
-    State::Stopping,
-    State::Backoff,
-    State::Finished,
-    State::Failed,
-    State::Skipped,
-];
-
 /// One input of each sort, with its name in the table. What they carry does not matter to [`decide`].
 fn samples() -> Vec<(&'static str, Input)> {
     let failure = || Failure { stage: FailureStage::Exec, message: String::new() };
@@ -392,16 +377,16 @@ fn samples() -> Vec<(&'static str, Input)> {
 /// The table as Markdown: a row an input, a column a state, and below it what the words mean.
 pub fn markdown() -> String {
     let mut text = String::from("| |");
-    for state in STATES {
+    for state in State::ALL {
         let _ = write!(text, " {} |", state.word());
     }
     text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(STATES.len()));
+    text.push_str(&" --- |".repeat(State::ALL.len()));
     text.push('\n');
     let mut moves: Vec<(&str, &str)> = Vec::new();
     for (name, input) in samples() {
         let _ = write!(text, "| {name} |");
-        for state in STATES {
+        for state in State::ALL {
             let order = decide(state, input.clone());
             let words = (order.name(), order.meaning());
             if !moves.contains(&words) {

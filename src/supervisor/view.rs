@@ -20,21 +20,13 @@ impl Supervisor {
             Some((_, Process::Running(pid))) => Some(pid),
             Some((_, Process::Spawning)) | None => None,
         };
-        let degraded = match unit.life() {
-            Life::Ready(up) => up.degraded.clone(),
-            _ => None,
-        };
-        let retry_at = match unit.life() {
-            Life::Backoff { until } => Some(seconds(*until)),
-            _ => unit.delay().and_then(Delay::until).map(seconds),
-        };
         UnitSnapshot {
             unit: policy.name.to_string(),
             kind: kind_word(&policy.kind).to_owned(),
             desired_up: unit.desired == Desired::Up,
             state: unit.state(),
             detail: self.detail(id, now),
-            degraded,
+            degraded: degraded(unit),
             cause: unit.cause().to_string(),
             pid,
             since: seconds(unit.since()),
@@ -43,7 +35,7 @@ impl Supervisor {
             last_exit: unit.last_exit.map(|status| unit.last_exit_by.words(status)),
             held: unit.held,
             says: unit.says.clone(),
-            retry_at,
+            retry_at: retry_at(unit),
             waits_for: self.waits_for(id, now).iter().map(|other| self.name_of(*other)).collect(),
         }
     }
@@ -175,16 +167,10 @@ impl Supervisor {
             unit: self.name_of(id),
             state: unit.state(),
             detail: self.detail(id, now),
-            degraded: match unit.life() {
-                Life::Ready(up) => up.degraded.clone(),
-                _ => None,
-            },
+            degraded: degraded(unit),
             cause: unit.cause().to_string(),
             since: seconds(unit.since()),
-            retry_at: match unit.life() {
-                Life::Backoff { until } => Some(seconds(*until)),
-                _ => unit.delay().and_then(Delay::until).map(seconds),
-            },
+            retry_at: retry_at(unit),
         }
     }
 
@@ -249,6 +235,21 @@ fn every(parts: impl Iterator<Item = Progress>) -> Progress {
         }
     }
     all
+}
+
+/// What a ready unit lacks.
+fn degraded(unit: &Unit) -> Option<String> {
+    if let Life::Ready(up) = unit.life() { up.degraded.clone() } else { None }
+}
+
+/// The moment of the next start, in seconds of the runner's clock: where its back-off or what delays it ends by itself.
+fn retry_at(unit: &Unit) -> Option<f64> {
+    let until = if let Life::Backoff { until } = unit.life() {
+        Some(*until)
+    } else {
+        unit.delay().and_then(Delay::until)
+    };
+    until.map(seconds)
 }
 
 fn seconds(time: Time) -> f64 {

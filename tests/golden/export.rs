@@ -119,6 +119,7 @@ timeout = "2m"
 http = "http://127.0.0.1:5433/health"
 interval = "10s"
 failures = 2
+successes = 2
 [restart]
 policy = "on_failure"
 delays = ["500ms", "5s"]
@@ -139,6 +140,18 @@ cpu_max = "50%"
 [log]
 to = ["journal"]
 rate = 100
+"#;
+
+const SYNC: &str = r#"
+command = "s"
+needs = [{ unit = "web", on_restart = "restart" }, { unit = "db", until = "spawned", timeout = "3s" }]
+[stop]
+ladder = ["SIGINT 0s", "SIGTERM 0s"]
+[cgroup]
+cpu_max = "18446744073709551615 1000"
+[log]
+to = ["pipe"]
+pipe = ["reader", "--secret"]
 "#;
 
 /// Lines that must stand in the files of that small node, with what they follow from.
@@ -192,36 +205,103 @@ const BY_HAND: &[(&str, &str, &str)] = &[
     ("web.service", "NotifyAccess=all", "any process of the unit may tell"),
     ("web.service", "TimeoutStartSec=90s", "ready.timeout: systemd watches over sd_notify"),
     ("web.service", "Restart=always", "a service's default"),
-    ("web.service", "StartLimitIntervalSec=0", "unlimited"),
+    ("web.service", "StartLimitBurst=6", "five more than the first"),
     ("sync.service", "Requires=web.service", "on_restart = restart: it is taken along"),
     ("sync.service", "After=web.service", "until = ready"),
     ("job.service", "Type=oneshot", "a task"),
     ("job.service", "RemainAfterExit=yes", "stays satisfied"),
     ("job.service", "Restart=no", "a task's default"),
+    ("again.service", "Restart=no", "RestartForceExitStatus= is refused for a oneshot"),
+    (
+        "again.service",
+        "# - `restart.only`: a task is not run again (RestartForceExitStatus= is refused for Type=oneshot)",
+        "only, of a task",
+    ),
+    ("failing.service", "Restart=on-failure", "for a oneshot no signal is a clean end"),
+    (
+        "sync.service",
+        "StandardOutput=journal",
+        "the pipe has no reader, so its lines are kept in the journal",
+    ),
+    (
+        "sync.service",
+        "# - `log.to = [\"pipe\"]`: no program reads the output, all of it goes to the journal",
+        "log.to = pipe",
+    ),
+    ("db-health.service", "StartLimitIntervalSec=0", "asked for ever"),
+    ("sync.service", "TimeoutStopSec=1ms", "0 would be no limit"),
+    (
+        "sync.service",
+        r#"ExecStop=/bin/sh -c "[ -z \"$$MAINPID\" ] || { kill -INT $$MAINPID && kill -CONT $$MAINPID; }; :""#,
+        "a step of 0 s waits for nothing: `timeout 0` would wait for ever",
+    ),
+    (
+        "sync.service",
+        "# - `cgroup.cpu_max = 18446744073709551615 1000`: more than systemd can write, so there is no limit",
+        "2^64 / 1000 * 100 % is beyond 31 bits",
+    ),
     ("elsewhere.service", "ExecStart=TENON probe elsewhere --ready --wait", "external"),
     ("all.target", "Wants=web.service", "a group's members"),
     ("tenon.target", "Wants=db.service", "the node"),
+    ("tenon.target", "Conflicts=tenon.service", "one way at a time"),
+    ("db.service", "Conflicts=tenon.service", "one way at a time"),
+    ("db.service", "After=tenon.service", "it has stopped before this one starts"),
+    ("elsewhere.service", "Conflicts=tenon.service", "one way at a time"),
+    ("all.target", "Conflicts=tenon.service", "one way at a time"),
+    (
+        "all.target",
+        "# - `needs`, `wants`, `after` of a group: its members start without waiting for them",
+        "a group's edges",
+    ),
+    ("db.service", "# - `health.successes = 2`: one success counts as healthy", "nothing counts them"),
+    (
+        "sync.service",
+        "# - it waits for the exec of `db` no longer than 3s: here without a limit",
+        "until = spawned, timeout",
+    ),
+    (
+        "web.service",
+        "# - `needs`: a wait that ends without the other one counts for `restart.max_restarts`",
+        "each is a start for systemd",
+    ),
+    ("tenon.target", "# - `[governor]`: nothing counts or spaces the starts of all units", "governor"),
+    (
+        "tenon.target",
+        "# - `stop_budget = \"45s\"`: a stop has the limits of its units, and none as a whole",
+        "stop_budget",
+    ),
     ("tenon.target", "WantedBy=multi-user.target", "the node"),
 ];
 
 /// Lines that must not stand there.
 const NEVER: &[(&str, &str)] = &[
     ("web.service", "Requires=db.service"),
+    ("failing.service", "RestartForceExitStatus=SIGHUP SIGINT SIGPIPE SIGTERM"),
+    ("again.service", "RestartForceExitStatus=75"),
+    ("sync.service", "StandardOutput=null"),
     ("web.service", "ExecStartPost=TENON probe web --ready --wait"),
     ("db.service", "# - `stop`: one time limit for every step of it, so KILL comes after 20s instead of 20s"),
 ];
 
 fn small() -> Node {
-    Node::of("run = [\"all\", \"job\", \"sync\", \"elsewhere\"]\n")
+    Node::of("run = [\"all\", \"job\", \"again\", \"failing\", \"sync\", \"elsewhere\"]\nstop_budget = \"45s\"\n[governor]\nconcurrent = 2\n")
         .file("units/db.toml", DATA)
-        .file("units/web.toml", "command = \"web\"\nneeds = [\"db\"]\n[ready]\nnotify = true\n")
-        .file("units/sync.toml", "command = \"s\"\nneeds = [{ unit = \"web\", on_restart = \"restart\" }]\n")
+        .file("units/web.toml", "command = \"web\"\nneeds = [\"db\"]\n[ready]\nnotify = true\n[restart]\nmax_restarts = 5\nwithin = \"1h\"\n")
+        .file("units/sync.toml", SYNC)
+        .file(
+            "units/again.toml",
+            "kind = \"task\"\ncommand = \"again\"\n[restart]\npolicy = \"on_failure\"\nonly = [\"exit:75\"]\n",
+        )
+        .file(
+            "units/failing.toml",
+            "kind = \"task\"\ncommand = \"failing\"\n[restart]\npolicy = \"on_failure\"\n",
+        )
         .file("units/job.toml", "kind = \"task\"\ncommand = \"job\"\n")
         .file(
             "units/elsewhere.toml",
             "kind = \"external\"\n[ready]\ntcp = \"10.0.0.9:1\"\ntimeout = \"never\"\n",
         )
-        .file("units/all.toml", "kind = \"group\"\nmembers = [\"web\"]\n")
+        .file("units/all.toml", "kind = \"group\"\nmembers = [\"web\"]\nafter = [\"db\"]\n")
 }
 
 #[test]
@@ -351,4 +431,25 @@ proptest! {
             .collect();
         prop_assert_eq!(read, lines);
     }
+}
+
+#[test]
+fn a_named_unit_leaves_the_target_of_the_node_alone() {
+    let (node, into) = (small(), tempfile::tempdir().unwrap());
+    let folder = into.path().display().to_string();
+    let ran = node
+        .command(&["export", "systemd", "--output-dir", &folder, "--binary", "rel/tenon", "job"])
+        .output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let files = files(into.path());
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["job.service"]);
+    let (_, text) = &files[0];
+    assert!(!text.contains("Conflicts=tenon.service"), "{text}");
+    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    assert!(
+        line.starts_with('/') && line.contains("/rel/tenon "),
+        "systemd takes absolute paths only: {line}"
+    );
 }

@@ -472,6 +472,72 @@ fn r090_r091_the_masters_arguments() {
     );
 }
 
+/// The store and the engines read their arguments by Python's argparse, which takes beginnings of long options.
+#[test]
+fn r091_abbreviations_and_glued_options_are_managed_too() {
+    for words in [
+        "'--po=9'",
+        "'--p', '9'",
+        "'--conf', 'x'",
+        "'-Dclient_http_port=9'",
+        "'-D', 'protocol=tcp'",
+        "'--def=protocol=tcp'",
+    ] {
+        store()
+            .with(&format!("[unit.mooncake-store]\n\"args+\" = [{words}]\n"))
+            .refused()
+            .among(&["is managed"]);
+    }
+    store()
+        .with(
+            "[unit.mooncake-store]\n\"args+\" = ['--verbose', '-Dtenant_id=a', '-D', 'tenant=protocol=a']\n",
+        )
+        .plan()
+        .not_managed();
+    master()
+        .with("[set.mooncake-master]\nmaster_args = ['--config_path=x']\n")
+        .refused()
+        .among(&["is managed"]);
+    engine()
+        .with("[set.\"prefill@\"]\nextra_args = ['--port=9']\n")
+        .refused()
+        .among(&["`--port=9` is managed"]);
+}
+
+/// The program asks whether the variable is there, not what it holds.
+#[test]
+fn p26_any_value_switches_huge_pages_on() {
+    let rows = |value: &str| {
+        let planned = store().env("MC_STORE_USE_HUGEPAGE", value).plan();
+        (planned.store().0["preflight"].to_string(), planned)
+    };
+    for value in ["0", ""] {
+        let (rows, planned) = rows(value);
+        assert!(rows.contains("600 GB in free huge pages"), "{rows}");
+        planned.one(&["MC_STORE_USE_HUGEPAGE", "unset it"]);
+    }
+    let (rows, planned) = rows("yes");
+    assert!(rows.contains("600 GB in free huge pages"), "{rows}");
+    assert_eq!(planned.wrong(), Vec::<String>::new());
+    let large = store().env("MC_STORE_USE_HUGEPAGE", "1").env("MC_STORE_HUGEPAGE_SIZE", "1GB").good();
+    let large = large.store().0["preflight"].to_string();
+    assert!(large.contains("600 GB in free huge pages of 1 GB"), "{large}");
+    let planned = store().good();
+    assert!(!planned.store().0["preflight"].to_string().contains("600 GB in free huge pages"));
+}
+
+/// An empty range is none: HCCL listens where it would without the variable, and no rule sets what somebody emptied.
+#[test]
+fn r038_an_empty_range_is_no_range() {
+    for (profile, machine) in [("a2", A2), ("a3", "a3-16")] {
+        let emptied = on(profile, machine).env("HCCL_NPU_SOCKET_PORT_RANGE", "");
+        emptied.refused().among(&["port 16666 on `npu0`", "`prefill@0`", "`mooncake-store`"]);
+    }
+    let emptied = |name: &str| on("a5", "a5-8").env(name, "").refused();
+    emptied("HCCL_HOST_SOCKET_PORT_RANGE").among(&["port 60000 on `host`", "`mooncake-store`"]);
+    emptied("HCCL_SOCKET_PORT_RANGE").among(&["port 60000 on `npu0`", "`mooncake-store`"]);
+}
+
 #[test]
 fn r091_managed_ports_are_managed_however_they_are_spelt() {
     for words in [

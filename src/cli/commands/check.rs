@@ -16,7 +16,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), CliError> {
     let failed = has_errors(&diagnostics)
         || (args.strict && diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Warning));
     // Whose the files are is no matter of what stands in them: it is said, and never fails a check.
-    diagnostics.extend(trust::warnings(&planned.resolved, None));
+    diagnostics.extend(trust::warnings(&planned));
     if context.output.is_json() {
         context.output.json(&json(&diagnostics, sources))?;
     } else {

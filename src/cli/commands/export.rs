@@ -38,7 +38,7 @@ fn to_systemd(context: &Context, args: &ExportSystemdArgs) -> Result<(), CliErro
     let binary =
         args.binary.clone().or_else(here::own_binary).unwrap_or_else(|| PathBuf::from("/usr/bin/tenon"));
     let options = systemd::Options {
-        tenon: binary.display().to_string(),
+        tenon: here::absolute(&binary).display().to_string(),
         words: words(&context.global),
         user: args.user,
         units,

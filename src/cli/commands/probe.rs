@@ -3,13 +3,12 @@
 use super::client::connect;
 use crate::cli::args::ProbeArgs;
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::cli::pipeline::{Context, Sees};
 use crate::control::ProbeFinding;
 use crate::control::message::{ProbeReply, UnitCall};
 use crate::linux::in_place;
-use crate::plan::exec::{ProbeSet, UnitExec};
+use crate::plan::exec::ProbeSet;
 use crate::plan::policy::UnitPolicy;
-use crate::plan::{is_secret_name, masked};
 use crate::supervisor::Verdict;
 use std::time::Duration;
 
@@ -67,7 +66,10 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
             None => Ok(()),
         };
         return waited.map_err(|why| {
-            CliError::new(Kind::Failed, format!("{}: {}", args.unit, hide(&planned, exec, &why)))
+            CliError::new(
+                Kind::Failed,
+                format!("{}: {}", args.unit, planned.plan.masked_of(Some(exec), &why)),
+            )
         });
     }
     let verdict = in_place::probe(exec, &in_place::askable(set))
@@ -77,7 +79,7 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
         Verdict::Fail(why) => ("fail", why),
         Verdict::Degraded(why) => ("degraded", why),
     };
-    let detail = hide(&planned, exec, &detail);
+    let detail = planned.plan.masked_of(Some(exec), &detail);
     let finding = ProbeFinding { probe: word.to_owned(), verdict: verdict.to_owned(), detail };
     show(context, &args.unit, &ProbeReply { findings: vec![finding] })
 }
@@ -95,11 +97,4 @@ fn nothing_to_ask(args: &ProbeArgs, policy: &UnitPolicy, set: &ProbeSet) -> Resu
         format!("[{word}] of `{}` is something that only its runner hears", args.unit)
     };
     Err(CliError::new(Kind::Unavailable, why).hint(format!("`tenon probe {}` asks the runner", args.unit)))
-}
-
-/// Secrets of the unit stay out of what is told.
-fn hide(planned: &Planned, exec: &UnitExec, found: &str) -> String {
-    let env = exec.env.iter().filter(|(name, _)| is_secret_name(name));
-    let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
-    masked(found, planned.plan.secrets.iter().map(String::as_str).chain(own))
 }

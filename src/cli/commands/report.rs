@@ -10,7 +10,7 @@ use crate::cli::pipeline::{Context, Planned, Sees, build, once};
 use crate::cli::{here, status_view, tar};
 use crate::control::message::{StatusCall, StatusReply};
 use crate::diagnostic::human;
-use crate::linux::run::{Recorded, read_recorder};
+use crate::linux::run::{NAME_END, Recorded, read_recorder};
 use crate::plan::view;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -21,9 +21,6 @@ use std::time::UNIX_EPOCH;
 
 /// Bytes of `events.jsonl` that go into an archive at most: its end.
 const EVENTS_MAX: usize = 1 << 20;
-
-/// What stands between a unit's name and its line in the recorder.
-const NAME_END: char = '\u{1f}';
 
 /// Everything that is known.
 struct Report {

@@ -9,12 +9,10 @@ use crate::config::tree::Node;
 use crate::diagnostic::{has_errors, human};
 use crate::linux::machine;
 use crate::linux::run::{
-    CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
+    CAN_GO_ON, CHECK_ONLY, Planner, ReadyWhen, Replanned, RunOptions, Style, check_state, run as supervise,
 };
 use crate::plan::exec::{Log, UnitExec};
-use crate::plan::policy::{
-    Kind as UnitKind, OnLimit, PlanPolicy, Ready, Restart, RestartPolicy, Stop, UnitPolicy,
-};
+use crate::plan::policy::{PlanPolicy, Restart, UnitPolicy};
 use crate::plan::{About, Plan, view};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,9 +32,9 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
         ad_hoc(context, args)
     };
     if let Some(state) = std::env::var_os(CHECK_ONLY) {
-        return check_state(std::path::Path::new(&state))
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|why| CliError::new(Kind::Failed, why));
+        check_state(std::path::Path::new(&state)).map_err(|why| CliError::new(Kind::Failed, why))?;
+        context.output.data(CAN_GO_ON)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let status = supervise(plan, options);
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(Kind::Internal.exit_code())))
@@ -50,7 +48,7 @@ fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliErro
     if let Some(facts) = &planned.resolved.facts {
         super::facts::remember(facts, &saved_path(&planned.resolved.dirs));
     }
-    let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
+    let watch = watched(&planned);
     let Planned { resolved, plan } = planned;
     let setting =
         |path: &str| resolved.graph.node.as_ref().and_then(|node| node.get(path)).and_then(Node::as_str);
@@ -97,20 +95,18 @@ fn planner(context: &Context, args: &RunArgs, first: &Resolved) -> Planner {
         if planned.plan.policy.units.is_empty() {
             return Err("error: there would be nothing to run".to_owned());
         }
-        let watch = if watches(&planned) { folders(&planned) } else { Vec::new() };
+        let watch = watched(&planned);
         let plan_view = view::json(&planned.plan, &planned.resolved.sources);
         Ok(Replanned { plan: planned.plan, plan_view, warnings: words, watch })
     })
 }
 
-/// `watch = true`.
-fn watches(planned: &Planned) -> bool {
+/// With `watch = true`: every folder that a file of the configuration may come from.
+fn watched(planned: &Planned) -> Vec<PathBuf> {
     let node = planned.resolved.graph.node.as_ref();
-    node.and_then(|node| node.get("watch")).and_then(Node::as_bool).unwrap_or(false)
-}
-
-/// Every folder that a file of the configuration may come from.
-fn folders(planned: &Planned) -> Vec<PathBuf> {
+    if !node.and_then(|node| node.get("watch")).and_then(Node::as_bool).unwrap_or(false) {
+        return Vec::new();
+    }
     let files = &planned.resolved.files;
     let mut all: Vec<PathBuf> = Vec::new();
     for folder in &files.folders {
@@ -165,21 +161,7 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
         env.retain(|(known, _)| known != name);
         env.push((name.to_owned(), value.as_bytes().to_vec()));
     }
-    let policy = UnitPolicy {
-        name: name.into(),
-        kind: UnitKind::Service,
-        skipped: None,
-        main: true,
-        holds_data: false,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: Ready::default(),
-        health: None,
-        restart: never(),
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
-    };
+    let policy = UnitPolicy { main: true, ..UnitPolicy::plain(name, Restart::never()) };
     let stop_budget = policy.stop.worst_case() + Duration::from_secs(5);
     let plan = Plan {
         policy: PlanPolicy { units: vec![policy], stop_budget, ..PlanPolicy::default() },
@@ -189,19 +171,4 @@ fn ad_hoc(context: &Context, args: &RunArgs) -> (Plan, RunOptions) {
     };
     let options = RunOptions { foreground: true, socket: context.global.socket.clone(), ..basics(context) };
     (plan, options)
-}
-
-fn never() -> Restart {
-    Restart {
-        policy: RestartPolicy::Never,
-        enabled: true,
-        delays: vec![Duration::ZERO],
-        jitter: 0.0,
-        reset_after: Duration::ZERO,
-        max_restarts: None,
-        within: None,
-        on_limit: OnLimit::Fail,
-        except: Vec::new(),
-        only: None,
-    }
 }

@@ -141,6 +141,9 @@ pub static KEYS: &[Key] = &[
     k("rule.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::BOTH).plain(),
     // ---- arguments that stay the unit's ----
     k("managed.*", "flags", Strings, "Spellings of the argument; dashes and underscores are the same, a value behind `=` or in the next word counts."),
+    k("managed.*", "abbreviates", Bool, "The program takes beginnings of long options (argparse does): `--po` is refused as `--port` is.").d("false"),
+    k("managed.*", "glued", Strings, "Short options with the value in the same word or in the next: `-D` refuses `-Dport=9`."),
+    k("managed.*", "settings", Strings, "Only with these names in the value: `-DNAME=v`, `-D NAME=v`; left out = whatever the value.").d("[]"),
     k("managed.*", "instead", Str, "What to do instead."),
     k("managed.*", "enabled", Bool, "`false` removes it.").d("true").plain(),
     // ---- what a role changes ----
@@ -282,6 +285,7 @@ pub static KEYS: &[Key] = &[
     k("preflight", "memory", Size, "Memory that must be available."),
     k("preflight", "memlock", Size, "Memory it must be allowed to lock."),
     k("preflight", "hugepages", Size, "Free huge pages, together."),
+    k("preflight", "hugepage_size", Size, "Of which size; left out = the machine's default size."),
     k("preflight", "shm", Size, "Free space in /dev/shm."),
     k("preflight", "nofile", Int(1, 1 << 30), "Descriptors it must be allowed to open."),
     k("preflight", "path", OneOrMore, "Paths that must exist."),

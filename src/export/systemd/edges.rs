@@ -17,14 +17,6 @@ use std::time::Duration;
 const UNIT: &str = "Unit";
 const SERVICE: &str = "Service";
 
-/// Whether a probe of readiness can be asked by somebody who is not the runner.
-pub fn can_be_asked(probe: &Probe) -> bool {
-    match probe {
-        Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => true,
-        Probe::Notify | Probe::Fd(_) | Probe::Log { .. } => false,
-    }
-}
-
 /// The units an edge to this one is about: a group stands for its members.
 pub fn expand(plan: &Plan, to: UnitId) -> Vec<UnitId> {
     let mut found = Vec::new();
@@ -88,6 +80,9 @@ pub fn write(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &m
     spawned(plan, policy, known, file, options);
     let retried =
         policy.restart.enabled && policy.restart.policy != crate::plan::policy::RestartPolicy::Never;
+    if waits && retried && policy.restart.max_restarts.is_some() {
+        file.lose("`needs`: a wait that ends without the other one counts for `restart.max_restarts`");
+    }
     if waits && !retried {
         file.lose("`needs`: as it is not restarted, it is not tried again once what it needs is there");
     }
@@ -119,6 +114,10 @@ fn one(
         file.lose(format!(
             "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
         ));
+    }
+    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start && !ordered) {
+        let time = settings::span(timeout);
+        file.lose(format!("it waits for the exec of `{other}` no longer than {time}: here without a limit"));
     }
     if edge.kind != EdgeKind::Needs {
         return false;
@@ -206,7 +205,7 @@ fn question(plan: &Plan, to: UnitId, service: &str, options: &Options) -> String
     let name = plan.policy.get(to).map_or("", |policy| &*policy.name);
     let external = plan.policy.get(to).is_some_and(|policy| matches!(policy.kind, Kind::External { .. }));
     let probes = plan.exec.get(to.0 as usize).map(|exec| exec.ready.probes.as_slice()).unwrap_or_default();
-    if external || (!probes.is_empty() && probes.iter().all(can_be_asked)) {
+    if external || (!probes.is_empty() && !probes.iter().any(Probe::is_pushed)) {
         return options.tenon(&["probe", name, "--ready", "--wait"]);
     }
     options.systemctl(&["is-active", "--quiet", service])

@@ -14,7 +14,7 @@ pub fn name(service: &str) -> String {
 
 /// Whether anything of a health check can be asked from outside.
 pub fn can_be_asked(set: &ProbeSet) -> bool {
-    set.probes.iter().any(super::edges::can_be_asked)
+    set.probes.iter().any(|probe| !probe.is_pushed())
 }
 
 /// What is not asked from outside.
@@ -26,6 +26,9 @@ pub fn lost(set: &ProbeSet, health: &Health, file: &mut UnitFile) {
             Probe::Log { .. } => file.lose("`health.log`: it is asked by the runner only"),
             Probe::Tcp { .. } | Probe::Http { .. } | Probe::Exec { .. } | Probe::Path { .. } => {}
         }
+    }
+    if health.successes > 1 {
+        file.lose(format!("`health.successes = {}`: one success counts as healthy", health.successes));
     }
     if !health.start_period.is_zero() {
         file.lose("`health.start_period` holds after the first start only");
@@ -60,6 +63,8 @@ pub fn files(
         &format!("It fails after {} failures in a row, {} apart.", health.failures, span(health.interval)),
     ]);
     ask.set("Unit", "Description", format!("Asks {shown} for its health"));
+    // It is started at every interval, for as long as the unit is up.
+    ask.set("Unit", "StartLimitIntervalSec", "0");
     ask.set("Service", "Type", "oneshot");
     ask.set("Service", "ExecStart", options.tenon(&["probe", unit, "--health", "--wait"]));
     if health.on_failure == OnFailure::Restart {

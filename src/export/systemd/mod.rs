@@ -107,7 +107,7 @@ pub fn export(plan: &Plan, options: &Options) -> Result<Export, String> {
         }
         let (Some(exec), Some(name)) = (plan.exec.get(at), known.service(id)) else { continue };
         let made = match &policy.kind {
-            Kind::Group { members } => vec![group(policy, members, &known)],
+            Kind::Group { members } => vec![group(policy, members, &known, options, &mut export.lost)],
             Kind::External { .. } => external(policy, name, options, &mut export.lost),
             Kind::Service | Kind::Task { .. } => {
                 process(plan, (id, policy, exec), &known, options, &mut export.lost)
@@ -116,7 +116,10 @@ pub fn export(plan: &Plan, options: &Options) -> Result<Export, String> {
         wanted.push(name.to_owned());
         export.files.extend(made);
     }
-    export.files.push(target(&wanted, options));
+    // Named units are a part of the node: the target of all of it stays as it is.
+    if options.units.is_empty() {
+        export.files.push(target(plan, &wanted, options, &mut export.lost));
+    }
     distinct(&export.files)?;
     Ok(export)
 }
@@ -136,20 +139,44 @@ fn distinct(files: &[File]) -> Result<(), String> {
     Ok(())
 }
 
+/// A node runs under its own runner or as native units: either start stops the other. Single units that were named may be
+/// meant to run beside the runner of the rest.
+fn one_way(file: &mut UnitFile, options: &Options) {
+    if options.units.is_empty() {
+        file.set(UNIT, "Conflicts", RUNNER);
+        file.set(UNIT, "After", RUNNER);
+    }
+}
+
 /// The node: everything that is exported.
-fn target(wanted: &[String], options: &Options) -> File {
+fn target(plan: &Plan, wanted: &[String], options: &Options, lost: &mut Vec<Lost>) -> File {
     let mut file = UnitFile::new(&["The units of this node. From `tenon export systemd`."]);
     file.set(UNIT, "Description", "The units of this node, run by systemd for tenon");
     for name in wanted {
         file.set(UNIT, "Wants", name.as_str());
         file.set(UNIT, "After", name.as_str());
     }
+    one_way(&mut file, options);
+    let budget = settings::span(plan.policy.stop_budget);
+    file.lose(format!(
+        "`stop_budget = \"{budget}\"`: a stop has the limits of its units, and none as a whole"
+    ));
+    if !plan.policy.governor.is_off() {
+        file.lose("`[governor]`: nothing counts or spaces the starts of all units");
+    }
+    lost.extend(file.lost().iter().map(|what| Lost { unit: TARGET.to_owned(), what: what.clone() }));
     file.set("Install", "WantedBy", if options.user { "default.target" } else { "multi-user.target" });
     file.file(TARGET.to_owned())
 }
 
 /// A group is a target: it wants its members.
-fn group(policy: &UnitPolicy, members: &[UnitId], known: &Known) -> File {
+fn group(
+    policy: &UnitPolicy,
+    members: &[UnitId],
+    known: &Known,
+    options: &Options,
+    lost: &mut Vec<Lost>,
+) -> File {
     let mut file = UnitFile::new(&[&format!("{}: a group. From `tenon export systemd`.", policy.name)]);
     file.set(UNIT, "Description", quote::value(&policy.name));
     file.set(UNIT, "PartOf", TARGET);
@@ -157,6 +184,11 @@ fn group(policy: &UnitPolicy, members: &[UnitId], known: &Known) -> File {
         file.set(UNIT, "Wants", member);
         file.set(UNIT, "After", member);
     }
+    one_way(&mut file, options);
+    if !policy.edges.is_empty() {
+        file.lose("`needs`, `wants`, `after` of a group: its members start without waiting for them");
+    }
+    keep(policy, &file, lost);
     file.file(format!("{}.target", quote::name(&policy.name)))
 }
 
@@ -166,6 +198,7 @@ fn external(policy: &UnitPolicy, name: &str, options: &Options, lost: &mut Vec<L
         UnitFile::new(&[&format!("{}: something elsewhere. From `tenon export systemd`.", policy.name)]);
     file.set(UNIT, "Description", format!("{} answers", quote::value(&policy.name)));
     file.set(UNIT, "PartOf", TARGET);
+    one_way(&mut file, options);
     file.set(UNIT, "StartLimitIntervalSec", "0");
     file.set(SERVICE, "Type", "oneshot");
     file.set(SERVICE, "RemainAfterExit", "yes");
@@ -201,6 +234,7 @@ fn process(
     let description = about.map(|about| about.description.as_str()).filter(|text| !text.is_empty());
     file.set(UNIT, "Description", quote::value(description.unwrap_or(&policy.name)));
     file.set(UNIT, "PartOf", TARGET);
+    one_way(&mut file, options);
     edges::write(plan, id, known, options, &mut file);
     let task = matches!(policy.kind, Kind::Task { .. });
     start(policy, exec, options, task, &mut file);
@@ -249,12 +283,12 @@ fn start(policy: &UnitPolicy, exec: &UnitExec, options: &Options, task: bool, fi
         file.set(SERVICE, "TimeoutStartSec", "infinity");
         return;
     }
-    let notifies = exec.ready.probes.iter().any(|probe| matches!(probe, Probe::Notify));
+    let notifies = exec.notifies_ready();
     // Where the unit does not tell itself, `tenon become` tells that it is about to execute it.
     file.set(SERVICE, "Type", "notify");
     file.set(SERVICE, "NotifyAccess", if notifies { "all" } else { "main" });
     file.set(SERVICE, "ExecStart", become_it);
-    let asked = exec.ready.probes.iter().any(edges::can_be_asked);
+    let asked = exec.ready.probes.iter().any(|probe| !probe.is_pushed());
     if asked || !policy.ready.settle.is_zero() {
         let probe = options.tenon(&["probe", &policy.name, "--ready", "--wait"]);
         file.set(SERVICE, "ExecStartPost", probe);

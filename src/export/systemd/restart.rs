@@ -11,6 +11,8 @@ const UNIT: &str = "Unit";
 const SERVICE: &str = "Service";
 /// A constant delay below this would be a busy loop.
 const LEAST: Duration = Duration::from_secs(1);
+/// The shortest time limit: 0 would be none.
+const AT_ONCE: Duration = Duration::from_millis(1);
 /// Deaths that systemd takes for a clean end, and tenon does not.
 const CLEAN_SIGNALS: [i32; 4] = [1, 2, 13, 15];
 
@@ -34,13 +36,19 @@ pub fn restart(policy: &UnitPolicy, file: &mut UnitFile) {
     if wanted == RestartPolicy::Never {
         return;
     }
-    causes(restart, file);
+    if task && restart.only.is_some() {
+        file.lose(
+            "`restart.only`: a task is not run again (RestartForceExitStatus= is refused for Type=oneshot)",
+        );
+        return;
+    }
+    causes(restart, task, file);
     let delay = delay(restart, file);
     limit(policy, delay, file);
 }
 
-/// `except` and `only`.
-fn causes(restart: &Restart, file: &mut UnitFile) {
+/// `except` and `only`. systemd refuses `RestartForceExitStatus=` for a oneshot, and takes no signal for a clean end of one.
+fn causes(restart: &Restart, task: bool, file: &mut UnitFile) {
     let names = |list: &[CausePattern], file: &mut UnitFile, key: &str| -> Vec<String> {
         let mut words = Vec::new();
         for cause in list {
@@ -58,7 +66,7 @@ fn causes(restart: &Restart, file: &mut UnitFile) {
         file.set(SERVICE, "RestartPreventExitStatus", never.join(" "));
     }
     let mut force = restart.only.as_ref().map(|only| names(only, file, "only")).unwrap_or_default();
-    if restart.only.is_none() && restart.policy != RestartPolicy::Always {
+    if !task && restart.only.is_none() && restart.policy != RestartPolicy::Always {
         force.extend(CLEAN_SIGNALS.iter().map(|number| signal(*number)).filter(|name| !never.contains(name)));
     }
     if !force.is_empty() {
@@ -119,7 +127,7 @@ pub fn stop(stop: &Stop, before: Duration, file: &mut UnitFile) {
     // One limit for every command of a stop. Those that wait end by themselves a little before.
     let slack = Duration::from_secs(if before.is_zero() { 0 } else { 5 });
     let longest = stop.ladder.iter().map(|rung| rung.timeout).max().unwrap_or_default().max(before + slack);
-    file.set(SERVICE, "TimeoutStopSec", span(longest));
+    file.set(SERVICE, "TimeoutStopSec", span(longest.max(AT_ONCE)));
     if longest != last.timeout {
         file.lose(format!(
             "`stop`: one time limit for every step of it, so KILL comes after {} instead of {}",
@@ -134,6 +142,10 @@ pub fn stop(stop: &Stop, before: Duration, file: &mut UnitFile) {
 fn step(rung: &Rung) -> String {
     let seconds = rung.timeout.as_secs_f64();
     let kill = kill(rung.signal);
+    // For `timeout`, 0 is no limit.
+    if rung.timeout.is_zero() {
+        return format!("[ -z \"$MAINPID\" ] || {{ {kill}; }}; :");
+    }
     format!("[ -z \"$MAINPID\" ] || {{ {kill} && timeout {seconds} tail --pid=$MAINPID -f /dev/null; }}; :")
 }
 

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 const SERVICE: &str = "Service";
 
+/// systemd keeps `CPUQuota=` as hundredths of a percent in 31 bits.
+const MOST_PERCENT: u128 = (i32::MAX / 100) as u128;
+
 /// A time as systemd writes it.
 pub fn span(time: Duration) -> String {
     let millis = time.as_millis();
@@ -84,11 +87,17 @@ fn quota(text: &str, file: &mut UnitFile) {
     let quota = words.next().and_then(|word| word.parse::<u64>().ok());
     let period = words.next().and_then(|word| word.parse::<u64>().ok()).filter(|period| *period > 0);
     let (Some(quota), period) = (quota, period.unwrap_or(100_000)) else { return };
-    file.set(SERVICE, "CPUQuota", format!("{}%", (quota * 100).div_ceil(period).max(1)));
+    let hundredfold = u128::from(quota) * 100;
+    let percent = hundredfold.div_ceil(u128::from(period)).max(1);
+    if percent > MOST_PERCENT {
+        file.lose(format!("`cgroup.cpu_max = {text}`: more than systemd can write, so there is no limit"));
+        return;
+    }
+    file.set(SERVICE, "CPUQuota", format!("{percent}%"));
     if period != 100_000 {
         file.set(SERVICE, "CPUQuotaPeriodSec", format!("{period}us"));
     }
-    if !(quota * 100).is_multiple_of(period) {
+    if !hundredfold.is_multiple_of(u128::from(period)) {
         file.lose(format!("`cgroup.cpu_max = {text}` to the microsecond: whole percents only"));
     }
 }
@@ -155,7 +164,7 @@ fn numbers(list: &[u32]) -> String {
 /// `[log]`: output goes to the journal under the unit's name.
 pub fn output(name: &str, exec: &UnitExec, file: &mut UnitFile) {
     let log = &exec.log;
-    let nowhere = !log.console && log.file.is_none() && log.journal == Journaled::Never;
+    let nowhere = !log.console && log.file.is_none() && log.pipe.is_none() && log.journal == Journaled::Never;
     file.set(SERVICE, "StandardOutput", if nowhere { "null" } else { "journal" });
     file.set(SERVICE, "StandardError", "inherit");
     file.set(SERVICE, "SyslogIdentifier", super::quote::value(name));
@@ -169,6 +178,9 @@ pub fn output(name: &str, exec: &UnitExec, file: &mut UnitFile) {
     if let Some(to) = &log.file {
         let path = to.path.display();
         file.lose(format!("`log.to = [\"file\"]`: nothing goes to `{path}`, all of it to the journal"));
+    }
+    if log.pipe.is_some() {
+        file.lose("`log.to = [\"pipe\"]`: no program reads the output, all of it goes to the journal");
     }
     if !exec.signatures.is_empty() {
         file.lose("`[signature.*]`: lines of the output are not explained".to_owned());

@@ -2,7 +2,8 @@
 //!
 //! Beside each lies `x.log.idx`: one line for at least a second, `OFFSET MILLISECONDS [BOOT]`, so that what was written
 //! when can be found without a stamp on every line. Old files may be compressed, by a child (`x.log.1.gz`); while that
-//! goes on nothing is rotated. What is no regular file (`/dev/stdout`) is a stream: never rotated, never looked at again.
+//! goes on nothing is rotated. What is no regular file is a stream, never rotated, never looked at again; so is everything in `/dev` and `/proc`,
+//! even where it leads to a regular file (`/dev/stdout` of a runner whose output goes into one).
 //!
 //! It is opened anew when somebody took it away or put another in its place.
 
@@ -145,7 +146,7 @@ impl RotatedFile {
             fs::create_dir_all(folder)?;
         }
         // `/dev/stdout` is a link, and one that is meant.
-        let device = self.plan.path.starts_with("/dev");
+        let device = self.plan.path.starts_with("/dev") || self.plan.path.starts_with("/proc");
         let file = OpenOptions::new()
             .append(true)
             .create(!device)
@@ -153,7 +154,8 @@ impl RotatedFile {
             .custom_flags(if device { libc::O_NONBLOCK } else { libc::O_NOFOLLOW | libc::O_NONBLOCK })
             .open(&self.plan.path)?;
         let data = file.metadata()?;
-        self.stream = !data.is_file();
+        // Whatever it leads to: what lies there is not ours to be moved, were it only the link itself.
+        self.stream = device || !data.is_file();
         self.size = if self.stream { 0 } else { data.len() };
         self.index = None;
         Ok(file)
@@ -344,6 +346,19 @@ mod tests {
         io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&packed[..]), &mut text).unwrap();
         assert_eq!(text, "aa\nbb\n");
         assert_eq!(fs::read_to_string(folder.path().join("x.log.1")).unwrap(), "cc\ndddddddd\n");
+    }
+
+    /// `/dev/stdout` is a link, and may lead to a regular file: it was renamed once.
+    #[test]
+    fn what_lies_in_dev_is_never_rotated_wherever_it_leads() {
+        let target = tempfile::NamedTempFile::new().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(target.as_file()));
+        let plan = LogFile { path: path.into(), max_size: 4, keep: 2, compress: false };
+        let mut file = RotatedFile::new(&plan);
+        for _ in 0..5 {
+            assert_eq!(file.append(b"aaaa\n", Duration::ZERO), None);
+        }
+        assert_eq!(fs::read_to_string(target.path()).unwrap(), "aaaa\n".repeat(5));
     }
 
     #[test]

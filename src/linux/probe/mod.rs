@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::helper::{self, End, Finished, Helpers, Purpose};
 use super::poller::Poller;
-use super::spawn::{self, Session, Stdio, What};
+use super::spawn::{self, Stdio, What};
 use super::words;
 use crate::control::Ticket;
 use crate::plan::exec::{HttpExpect, Probe, ProbeSet, UnitExec};
@@ -311,8 +311,7 @@ fn program(argv: &[String], unit: &UnitExec, place: Purpose, deadline: Time, too
     let started =
         Helpers::output_pipe().map_err(|errno| errno.desc().to_owned()).and_then(|(read, write)| {
             let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-            let session = Session::Own;
-            let what = What { argv, extra_env: &[], session, stdio, birth: None, nofile: None, cgroup: None };
+            let what = What::helper(argv, stdio, None);
             let context = spawn::prepare(unit, what).map_err(|failure| failure.message)?;
             tools.helpers.run(context, read, place, deadline, tools.poller)
         });

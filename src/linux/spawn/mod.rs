@@ -157,6 +157,13 @@ pub struct What<'a> {
     pub cgroup: Option<&'a Path>,
 }
 
+impl<'a> What<'a> {
+    /// A helper: in a session of its own, of no start of the unit and in none of its cgroups.
+    pub const fn helper(argv: &'a [String], stdio: Stdio, nofile: Option<(u64, u64)>) -> Self {
+        Self { argv, extra_env: &[], session: Session::Own, stdio, birth: None, nofile, cgroup: None }
+    }
+}
+
 /// Looks up and opens everything a start of this unit needs.
 pub fn prepare(unit: &UnitExec, what: What<'_>) -> Result<ExecContext, Failure> {
     let setup = |message: String| Failure { stage: FailureStage::Setup, message };

@@ -15,15 +15,7 @@ fn unit() -> UnitExec {
 
 fn start(unit: &UnitExec, argv: &[&str]) -> Result<Launch, Failure> {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
-    let what = What {
-        argv: &argv,
-        extra_env: &[],
-        session: Session::Own,
-        stdio: Stdio::default(),
-        birth: None,
-        nofile: None,
-        cgroup: None,
-    };
+    let what = What::helper(&argv, Stdio::default(), None);
     launch(prepare(unit, what)?)
 }
 

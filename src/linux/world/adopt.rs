@@ -7,11 +7,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{World, uses_notify};
+use super::World;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{cgroup, clock, sys};
+use crate::plan::exec::UnitExec;
 use crate::plan::policy::UnitId;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
@@ -45,19 +46,6 @@ pub struct Evicted {
     kill_at: Time,
 }
 
-/// Whether a unit in this state has a process, or left-overs of one. (The slot goes on naming the last one.)
-const fn has_process(state: State) -> bool {
-    match state {
-        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
-        State::Inactive
-        | State::Waiting
-        | State::Backoff
-        | State::Finished
-        | State::Failed
-        | State::Skipped => false,
-    }
-}
-
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
     pub(super) fn adopt(&mut self, before: &Before) {
@@ -71,14 +59,16 @@ impl World {
                 memories.push(None);
                 continue;
             };
-            if !has_process(memory.state) {
+            // The slot goes on naming the last one.
+            if !memory.state.has_process() {
                 memory.process = None;
             }
             if let Some((phase, pid)) = memory.process {
                 match still_there(pid, start_time) {
-                    Some(_) if !self.options.keep_units => {
+                    // A child is one of this very process, which has become another binary.
+                    Some(false) if !self.options.keep_units => {
                         // Whoever is to die with its runner has not, if it changed its user: it is ended now.
-                        let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
+                        sys::kill_group(pid, libc::SIGKILL);
                         ended.push((id, memory.generation, phase));
                     }
                     Some(child) => {
@@ -144,7 +134,7 @@ impl World {
     /// One running process. `stranger`: its start time, if it is no child of this runner.
     fn take_in(&mut self, id: UnitId, memory: &Memory, (phase, pid): (Phase, i32), stranger: Option<u64>) {
         let number = id.0 as usize;
-        let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(uses_notify);
+        let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(UnitExec::uses_notify);
         let Some(unit) = self.units.get_mut(number) else { return };
         unit.generation = memory.generation;
         unit.current = Some(Current {
@@ -184,7 +174,7 @@ impl World {
             left.name
         );
         for signal in [libc::SIGTERM, libc::SIGCONT] {
-            let _ = sys::kill(-pid, signal).or_else(|_| sys::kill(pid, signal));
+            sys::kill_group(pid, signal);
         }
         let kill_at = self.now() + EVICTION;
         self.evicted.push(Evicted { pid, start: left.start_time, kill_at });
@@ -220,8 +210,7 @@ impl World {
                 return true;
             }
             if still_there(evicted.pid, evicted.start).is_some() {
-                let _ =
-                    sys::kill(-evicted.pid, libc::SIGKILL).or_else(|_| sys::kill(evicted.pid, libc::SIGKILL));
+                sys::kill_group(evicted.pid, libc::SIGKILL);
             }
             false
         });

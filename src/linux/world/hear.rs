@@ -11,7 +11,6 @@ use crate::linux::serve::News;
 use crate::linux::{clock, tree};
 use crate::plan::exec::Probe;
 use crate::plan::policy::{ReadyBy, UnitId};
-use crate::plan::{is_secret_name, masked};
 use crate::supervisor::{Event, Notify, Phase, ProbeKind, Verdict};
 
 /// How long the compression of one log file may take.
@@ -152,10 +151,7 @@ impl World {
 
     /// What is found goes to status, events and messages: secrets of the unit stay out of it.
     pub(super) fn masked(&self, id: UnitId, found: &str) -> String {
-        let exec = self.plan.exec.get(id.0 as usize);
-        let env = exec.into_iter().flat_map(|exec| &exec.env).filter(|(name, _)| is_secret_name(name));
-        let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
-        masked(found, self.plan.secrets.iter().map(String::as_str).chain(own))
+        self.plan.masked_of(self.plan.exec.get(id.0 as usize), found)
     }
 
     /// A probe set has a verdict.

@@ -4,12 +4,10 @@
 //! unit is put into the plan as it is known from its slot. It is watched, can be stopped by hand, and goes with the
 //! shutdown; how its process was made is not known any more, so it is not started again.
 
-use std::time::Duration;
-
 use crate::control::PlanChange;
 use crate::linux::slots::{Before, Left, still_there};
 use crate::plan::exec::UnitExec;
-use crate::plan::policy::{Kind, OnLimit, Ready, Restart, RestartPolicy, Stop, UnitPolicy};
+use crate::plan::policy::{Restart, UnitPolicy};
 use crate::plan::reload::Class;
 use crate::plan::{About, Plan};
 
@@ -20,7 +18,8 @@ pub(super) fn keep(plan: &mut Plan, before: Option<&Before>) -> Vec<PlanChange> 
         if plan.policy.find(&left.name).is_some() {
             continue;
         }
-        plan.policy.units.push(policy(&left.name));
+        let policy = UnitPolicy::plain(left.name.as_str(), Restart::never());
+        plan.policy.units.push(UnitPolicy { holds_data: true, ..policy });
         plan.exec.push(UnitExec::default());
         let because = "it holds data, and was not stopped when it left the configuration".to_owned();
         plan.about.push(About { because, ..About::default() });
@@ -37,34 +36,4 @@ pub(super) fn keep(plan: &mut Plan, before: Option<&Before>) -> Vec<PlanChange> 
 
 fn holds_on(left: &Left) -> bool {
     left.holds_data && left.memory.process.is_some_and(|(_, pid)| still_there(pid, left.start_time).is_some())
-}
-
-/// As it was when nothing else is known of it.
-fn policy(name: &str) -> UnitPolicy {
-    UnitPolicy {
-        name: name.into(),
-        kind: Kind::Service,
-        skipped: None,
-        main: false,
-        holds_data: true,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: Ready::default(),
-        health: None,
-        restart: Restart {
-            policy: RestartPolicy::Never,
-            enabled: true,
-            delays: vec![Duration::ZERO],
-            jitter: 0.0,
-            reset_after: Duration::ZERO,
-            max_restarts: None,
-            within: None,
-            on_limit: OnLimit::Fail,
-            except: Vec::new(),
-            only: None,
-        },
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
-    }
 }

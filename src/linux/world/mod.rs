@@ -67,9 +67,8 @@ struct ProbeJob {
 }
 
 pub use adopt::Adopted;
-pub use reexec::{CHECK_ONLY, check_state};
+pub use reexec::{CAN_GO_ON, CHECK_ONLY, check_state};
 pub use reload::{Planner, Replanned};
-use start::uses_notify;
 
 /// What a runner works with.
 pub struct Hands {

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::linux::helper::{End, Finished, Helpers, Purpose, last_line};
-use crate::linux::spawn::{self, Session, Stdio, What};
+use crate::linux::spawn::{self, Stdio, What};
 use crate::plan::policy::UnitId;
 
 /// Looks at those who still read when the runner leaves, and the pause between two of them, in milliseconds.
@@ -55,16 +55,7 @@ impl World {
         let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
         let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
         let stdio = Stdio { input: Some(feed.input().map_err(|error| error.to_string())?), ..stdio };
-        let session = Session::Own;
-        let what = What {
-            argv: &argv,
-            extra_env: &[],
-            session,
-            stdio,
-            birth: None,
-            nofile: self.nofile,
-            cgroup: None,
-        };
+        let what = What::helper(&argv, stdio, self.nofile);
         let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
         self.helpers.run_on(context, read, Purpose::LogPipe(ticket), &self.poller)
     }

@@ -5,16 +5,13 @@ use std::collections::BTreeMap;
 use super::World;
 use crate::control::JobRequest;
 use crate::linux::log::Line;
-use crate::linux::recorder::{Kind, LINES, Recorder};
+use crate::linux::recorder::{Kind, LINES, NAME_END, Recorder};
 use crate::linux::rundir::RunDir;
 use crate::linux::signals;
 use crate::plan::masked;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::UnitSnapshot;
 use crate::supervisor::{ProbeKind, Verdict};
-
-/// What stands between a unit's name and its line.
-const NAME_END: char = '\u{1f}';
 
 /// The recorder, if there is one, and what it was told last.
 #[derive(Default)]

@@ -22,13 +22,15 @@ use crate::linux::recorder::Kind;
 use crate::linux::serve::News;
 use crate::linux::signals::Blocked;
 use crate::linux::slots::Slots;
-use crate::linux::spawn::{self, Session, Stdio, What};
-use crate::linux::sys::{self, CArray};
+use crate::linux::spawn::{self, Stdio, What};
 use crate::plan::exec::UnitExec;
 use crate::supervisor::ExitStatus;
 
 /// The variable that names a copy of the state: the plan is made, the copy is read, and nothing is run.
 pub const CHECK_ONLY: &str = "TENON_CHECK_STATE";
+
+/// What a binary says on standard output that could read the copy.
+pub const CAN_GO_ON: &str = "tenon: can go on from here";
 /// The new binary reads everything within this time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -81,16 +83,7 @@ impl World {
         let exec = UnitExec { env, ..UnitExec::default() };
         let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
         let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-        let session = Session::Own;
-        let what = What {
-            argv: &argv,
-            extra_env: &[],
-            session,
-            stdio,
-            birth: None,
-            nofile: self.nofile,
-            cgroup: None,
-        };
+        let what = What::helper(&argv, stdio, self.nofile);
         let context = spawn::prepare(&exec, what).map_err(|failure| failure.message)?;
         let deadline = self.now() + CHECK_TIMEOUT;
         self.helpers.run(context, read, Purpose::Reexec(ticket.0), deadline, &self.poller)
@@ -105,10 +98,15 @@ impl World {
         let Some(binary) = self.asked_binary.take() else { return };
         let said = String::from_utf8_lossy(&finished.output);
         let outcome = match &finished.end {
-            End::Exited(ExitStatus::Code(0)) => {
+            End::Exited(ExitStatus::Code(0)) if said.contains(CAN_GO_ON) => {
                 self.successor = Some(binary);
                 Outcome::Done
             }
+            // Any program may exit with 0.
+            End::Exited(ExitStatus::Code(0)) => Outcome::Failed(format!(
+                "`{}` does not say that it can go on: is it a tenon?",
+                binary.display()
+            )),
             End::Exited(status) => {
                 let words = status.words();
                 Outcome::Failed(format!("`{}` could not go on ({words}): {}", binary.display(), said.trim()))
@@ -147,29 +145,17 @@ impl World {
         self.remember_all();
         self.write_messages();
         self.console.finish();
-        let name = |word: OsString| CString::new(word.into_vec());
-        let argv: Result<Vec<CString>, _> = machine::arguments().into_iter().map(name).collect();
-        let env = std::env::vars_os().map(|(mut key, value)| {
-            key.push("=");
-            key.push(value);
-            CString::new(key.into_vec())
-        });
-        let (Ok(argv), Ok(env), Ok(path)) =
-            (argv, env.collect::<Result<Vec<_>, _>>(), CString::new(binary.as_os_str().as_bytes()))
-        else {
+        let Ok(path) = CString::new(binary.as_os_str().as_bytes()) else {
             return "an argument or a variable holds a NUL byte".to_owned();
         };
         // Until the handlers of the new one stand, signals wait.
         let blocked = Blocked::all();
-        if let Some((soft, hard)) = self.nofile {
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
-        }
-        let errno = sys::exec(&path, &CArray::new(argv), &CArray::new(env));
+        let why = machine::execute_anew(&path, self.nofile);
         if let Some((_, hard)) = self.nofile {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }
         drop(blocked);
-        errno.desc().to_owned()
+        why
     }
 }
 

@@ -15,11 +15,11 @@ use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::log::Signatures;
 use crate::linux::serve::News;
-use crate::linux::spawn::{self, Session, Stdio, What};
+use crate::linux::spawn::{self, Stdio, What};
 use crate::linux::sys;
 use crate::plan::exec::{Reload, UnitExec};
 use crate::plan::policy::{UnitId, UnitPolicy};
-use crate::plan::reload::{Allowed, GONE, Merged, UnitChange, merge};
+use crate::plan::reload::{Allowed, Merged, UnitChange, merge};
 use crate::plan::{About, Plan};
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use crate::supervisor::{self, Event, ExitStatus, Phase};
@@ -84,6 +84,14 @@ impl World {
             Ok(new) => new,
             Err(problems) => return refused(problems),
         };
+        let known = |name: &String| {
+            [&self.plan, &new.plan]
+                .iter()
+                .any(|plan| plan.policy.units.iter().any(|unit| *unit.name == **name))
+        };
+        if let Some(unknown) = call.allow_destructive.iter().flatten().find(|name| !known(name)) {
+            return refused(format!("error: `--allow-destructive`: there is no unit `{unknown}`"));
+        }
         // Whoever is up now is up for both sides.
         self.pump();
         let allowed = Allowed {
@@ -92,7 +100,7 @@ impl World {
         };
         let states: Vec<State> = self.supervisor.snapshot().into_iter().map(|unit| unit.state).collect();
         let state = |id: UnitId| states.get(id.0 as usize).copied().unwrap_or(State::Skipped);
-        let is_up = |id| is_up(state(id));
+        let is_up = |id| state(id).has_process();
         let is_free = |id| state(id) == State::Skipped;
         let merged = match merge(&self.plan, &new.plan, &is_up, &is_free, &allowed) {
             Ok(merged) => merged,
@@ -142,7 +150,6 @@ impl World {
         let Merged { plan, next, restart, order, changes: _ } = merged;
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let known = self.plan.policy.units.get(number).is_some_and(|known| known.name == policy.name);
-            let free = self.free_place();
             match self.units.get_mut(number) {
                 Some(unit) if known => {
                     unit.log.redirect(&exec.log, patterns(exec));
@@ -151,22 +158,7 @@ impl World {
                         unit.log.look_for(Signatures::new(&exec.signatures));
                     }
                 }
-                place => {
-                    let slot = match place {
-                        Some(ref unit) => unit.place,
-                        None => free,
-                    };
-                    let who = (&*policy.name, number as u32, slot);
-                    let fresh = new_unit(who, exec, self.run_dir.as_ref(), &self.mark);
-                    self.console.align_to(&policy.name);
-                    match place {
-                        Some(unit) => {
-                            let old = std::mem::replace(unit, fresh);
-                            old.end(&self.poller);
-                        }
-                        None => self.units.push(fresh),
-                    }
-                }
+                Some(_) | None => self.put(number, &policy.name, exec),
             }
         }
         let mut policies: Vec<(UnitId, UnitPolicy)> = Vec::new();
@@ -186,6 +178,17 @@ impl World {
         self.changed = true;
     }
 
+    /// Puts a new unit where one is gone, or behind the others.
+    fn put(&mut self, number: usize, name: &str, exec: &UnitExec) {
+        let slot = self.units.get(number).map_or_else(|| self.free_place(), |gone| gone.place);
+        let fresh = new_unit((name, number as u32, slot), exec, self.run_dir.as_ref(), &self.mark);
+        self.console.align_to(name);
+        match self.units.get_mut(number) {
+            Some(unit) => std::mem::replace(unit, fresh).end(&self.poller),
+            None => self.units.push(fresh),
+        }
+    }
+
     /// A start begins: from now on the unit is what its latest configuration says.
     pub(super) fn take_next(&mut self, id: UnitId) {
         self.pending
@@ -203,8 +206,7 @@ impl World {
 
     /// All units that people care for, in the order of the plan: those of earlier plans only while they stop.
     pub(super) fn shown(&self) -> Vec<UnitSnapshot> {
-        let gone =
-            |id: &UnitId| self.plan.policy.get(*id).is_some_and(|unit| unit.skipped.as_deref() == Some(GONE));
+        let gone = |id: &UnitId| self.plan.policy.get(*id).is_some_and(UnitPolicy::is_gone);
         let all = self.order.iter().filter_map(|id| Some((id, self.supervisor.unit(*id)?)));
         all.filter(|(id, unit)| !(gone(id) && unit.state == State::Skipped)).map(|(_, unit)| unit).collect()
     }
@@ -240,15 +242,7 @@ impl World {
                 let (read, write) = Helpers::output_pipe().map_err(|errno| words(&errno.desc()))?;
                 let stdio = Stdio::helper(write).map_err(|error| words(&error))?;
                 let extra_env = [("MAINPID".to_owned(), main.pid.to_string())];
-                let what = What {
-                    argv,
-                    extra_env: &extra_env,
-                    session: Session::Own,
-                    stdio,
-                    birth: None,
-                    cgroup: None,
-                    nofile: self.nofile,
-                };
+                let what = What { extra_env: &extra_env, ..What::helper(argv, stdio, self.nofile) };
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 let deadline = self.clock.now() + RELOAD_TIMEOUT;
                 self.helpers.run(context, read, Purpose::Reload(ticket.0), deadline, &self.poller)?;
@@ -270,19 +264,6 @@ impl World {
             End::NotStarted(why) => control::Outcome::Failed(why.clone()),
         };
         self.news.push(News::Done(ticket, outcome));
-    }
-}
-
-/// Whether a unit in this state has a process, or is on its way to one.
-const fn is_up(state: State) -> bool {
-    match state {
-        State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping => true,
-        State::Inactive
-        | State::Waiting
-        | State::Backoff
-        | State::Finished
-        | State::Failed
-        | State::Skipped => false,
     }
 }
 

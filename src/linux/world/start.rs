@@ -15,7 +15,7 @@ use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
 use crate::linux::unit::{Current, Facts, Preparing, Question};
 use crate::linux::{credentials, files, identity, sys};
-use crate::plan::exec::{Preflight, Probe, UnitExec};
+use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
 
@@ -124,15 +124,7 @@ impl World {
                 let exec = self.plan.exec.get(id.0 as usize).ok_or("no such unit")?;
                 let (read, write) = Helpers::output_pipe().map_err(|errno| errno.desc().to_owned())?;
                 let stdio = Stdio::helper(write).map_err(|error| error.to_string())?;
-                let what = What {
-                    argv,
-                    extra_env: &[],
-                    session: Session::Own,
-                    stdio,
-                    birth: None,
-                    nofile: self.nofile,
-                    cgroup: None,
-                };
+                let what = What::helper(argv, stdio, self.nofile);
                 let context = spawn::prepare(exec, what).map_err(|failure| failure.message)?;
                 self.helpers.run(context, read, Purpose::Preflight(id), now + HELP_TIMEOUT, &self.poller)
             }
@@ -258,7 +250,7 @@ impl World {
         let error = output.try_clone().map_err(pipe)?;
         let input = spawn::null().map_err(|error| setup(&format!("cannot open `/dev/null`: {error}")))?;
         let mut stdio = Stdio { input: Some(input), output: Some(output), error: Some(error), ready: None };
-        let wanted = if phase == Phase::Main { ready_descriptor(exec) } else { None };
+        let wanted = if phase == Phase::Main { exec.ready_descriptor() } else { None };
         let Some(wanted) = wanted else { return Ok((stdio, None)) };
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| pipe(errno.into()))?;
         fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| pipe(errno.into()))?;
@@ -270,7 +262,7 @@ impl World {
     fn extra_env(&mut self, id: UnitId, phase: Phase) -> Result<Vec<(String, String)>, Failure> {
         let number = id.0 as usize;
         let mut extra = Vec::new();
-        let wants = self.plan.exec.get(number).is_some_and(uses_notify);
+        let wants = self.plan.exec.get(number).is_some_and(UnitExec::uses_notify);
         if wants && phase == Phase::Main {
             extra.push(("NOTIFY_SOCKET".to_owned(), self.notify_address(id)?));
         }
@@ -354,7 +346,7 @@ impl World {
             current.deadline = None;
             let pid = current.pid;
             // Its own group; gone meanwhile is what is wanted.
-            let _ = sys::kill(-pid, libc::SIGKILL).or_else(|_| sys::kill(pid, libc::SIGKILL));
+            sys::kill_group(pid, libc::SIGKILL);
             let Phase::Step(step) = current.phase else { continue };
             let step = self.plan.exec.get(number).and_then(|exec| exec.steps.get(step as usize));
             let words = step.map_or_else(String::new, |step| {
@@ -367,22 +359,6 @@ impl World {
 
 fn setup(message: &str) -> Failure {
     Failure { stage: FailureStage::Setup, message: message.to_owned() }
-}
-
-pub(super) fn uses_notify(exec: &UnitExec) -> bool {
-    exec.ready.probes.iter().chain(&exec.health.probes).any(|probe| matches!(probe, Probe::Notify))
-}
-
-fn ready_descriptor(exec: &UnitExec) -> Option<i32> {
-    exec.ready.probes.iter().find_map(|probe| match probe {
-        Probe::Fd(number) => Some(*number),
-        Probe::Notify
-        | Probe::Tcp { .. }
-        | Probe::Http { .. }
-        | Probe::Exec { .. }
-        | Probe::Log { .. }
-        | Probe::Path { .. } => None,
-    })
 }
 
 /// The terminal goes to the child if it is the runner's to give.

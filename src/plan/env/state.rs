@@ -80,7 +80,7 @@ impl EnvState {
 
     /// The last layer that gave it its value.
     pub fn winner(&self, name: &str) -> Option<&Origin> {
-        self.entries.get(name)?.chain.iter().rev().find(|origin| origin.action != "kept")
+        Origin::last_word(&self.entries.get(name)?.chain)
     }
 
     /// Everything that touched a variable, from the lowest layer to the highest.

@@ -1,7 +1,7 @@
 //! Two plans in, what counts and what waits out.
 
 use super::*;
-use crate::plan::policy::{EdgeKind, Health, OnFailure, PlanPolicy, Until};
+use crate::plan::policy::{EdgeKind, Health, OnFailure, PlanPolicy, Restart, RestartPolicy, Until};
 use std::time::Duration;
 
 /// `a needs=b data argv=x skipped`, one unit a line.
@@ -14,7 +14,7 @@ fn plan(text: &str) -> Plan {
     let id = |name: &str| UnitId(rows.iter().position(|row| row[0] == name).unwrap() as u32);
     let mut out = Plan::default();
     for row in &rows {
-        let mut policy = UnitPolicy { name: row[0].into(), ..blank() };
+        let mut policy = UnitPolicy::plain(row[0], Restart::plain(RestartPolicy::Always, Duration::ZERO));
         let mut exec = UnitExec { argv: vec!["x".to_owned()], ..UnitExec::default() };
         for word in &row[1..] {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -55,35 +55,6 @@ fn plan(text: &str) -> Plan {
         out.exec.push(exec);
     }
     out
-}
-
-fn blank() -> UnitPolicy {
-    UnitPolicy {
-        name: "".into(),
-        kind: Kind::Service,
-        skipped: None,
-        main: false,
-        holds_data: false,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: crate::plan::policy::Ready::default(),
-        health: None,
-        restart: crate::plan::policy::Restart {
-            policy: crate::plan::policy::RestartPolicy::Always,
-            enabled: true,
-            delays: vec![Duration::ZERO],
-            jitter: 0.0,
-            reset_after: Duration::ZERO,
-            max_restarts: None,
-            within: None,
-            on_limit: crate::plan::policy::OnLimit::Fail,
-            except: Vec::new(),
-            only: None,
-        },
-        stop: crate::plan::policy::Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
-    }
 }
 
 fn needs() -> Edge {

@@ -55,7 +55,7 @@ fn shown(plan: &Plan, traced: &Traced) -> String {
 }
 
 /// The layer in words: `rule one-attempt`, `unit file`.
-fn layer(origin: &Origin) -> String {
+pub fn layer(origin: &Origin) -> String {
     match &origin.layer {
         OriginLayer::Inherited => "inherited".into(),
         OriginLayer::EnvFile { .. } => "env_file".into(),
@@ -64,11 +64,6 @@ fn layer(origin: &Origin) -> String {
         OriginLayer::Rule { name, profile: true } => format!("profile rule {name}"),
         OriginLayer::Bootstrap(name) => format!("bootstrap {name}"),
     }
-}
-
-/// The layer of an origin in words.
-pub fn layer_words(origin: &Origin) -> String {
-    layer(origin)
 }
 
 /// A layer of configuration in words.
@@ -99,14 +94,9 @@ fn place_of(sources: &SourceMap, span: Span) -> String {
     sources.place(span)
 }
 
-/// The layer that won.
-fn winning(traced: &Traced) -> Option<&Origin> {
-    traced.chain.iter().rev().find(|origin| origin.action != "kept")
-}
-
 /// The layer that won, with its place: `rule one-attempt, web.toml:77`.
 fn winner(sources: &SourceMap, traced: &Traced) -> String {
-    match winning(traced) {
+    match traced.winner() {
         Some(origin) => match place(sources, origin) {
             Some(place) => format!("{}, {place}", layer(origin)),
             None => layer(origin),

@@ -256,8 +256,7 @@ fn command(plan: &Plan, sources: &SourceMap, exec: &UnitExec, about: &About, out
     // Who put words into it, each once.
     let mut said: Vec<String> = Vec::new();
     for argument in &about.argv {
-        let Some((origin, why)) =
-            super::winning(argument).and_then(|origin| Some((origin, origin.why.as_ref()?)))
+        let Some((origin, why)) = argument.winner().and_then(|origin| Some((origin, origin.why.as_ref()?)))
         else {
             continue;
         };
@@ -283,7 +282,7 @@ fn variables(plan: &Plan, sources: &SourceMap, about: &About, out: &mut String) 
             _ => format!("{}={}", traced.name, shown(plan, traced)),
         };
         line(out, "env", &format!("{words}  ({})", winner(sources, traced)));
-        because(out, super::winning(traced).and_then(|origin| origin.why.as_deref()).unwrap_or_default());
+        because(out, traced.winner().and_then(|origin| origin.why.as_deref()).unwrap_or_default());
     }
     let inherited = about.env.iter().filter(|traced| !touched(traced)).count();
     if inherited > 0 {
@@ -359,7 +358,10 @@ pub(super) fn preflight(need: &Preflight) -> String {
         Preflight::Flags(argv) => format!("every option is known to `{}` (not asked)", argv.join(" ")),
         Preflight::Path(path) => format!("{} exists", path.display()),
         Preflight::Memlock(bytes) => format!("{} may be locked", size::words(*bytes)),
-        Preflight::Hugepages(bytes) => format!("{} in free huge pages", size::words(*bytes)),
+        Preflight::Hugepages(bytes, None) => format!("{} in free huge pages", size::words(*bytes)),
+        Preflight::Hugepages(bytes, Some(each)) => {
+            format!("{} in free huge pages of {}", size::words(*bytes), size::words(*each))
+        }
         Preflight::Shm(bytes) => format!("{} free in /dev/shm", size::words(*bytes)),
         Preflight::Nofile(count) => format!("{count} open descriptors"),
         Preflight::Disk(path, bytes) => format!("{} free at {}", size::words(*bytes), path.display()),

@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::{Due, World};
-use crate::plan::policy::{PlanPolicy, ReadyBy};
+use crate::plan::policy::{PlanPolicy, ReadyBy, UnitId};
 use crate::sim::Machine;
-use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Memory, PlanChange};
 
 impl World<'_> {
@@ -32,9 +31,9 @@ impl World<'_> {
         let (plan, mut memories) = machine.reborn(self.random.next_u64());
         for (at, memory) in memories.iter_mut().enumerate() {
             let Some(memory) = memory else { continue };
-            let unit = crate::plan::policy::UnitId(at as u32);
+            let unit = UnitId(at as u32);
             let start = self.starts.get(&(unit, memory.generation));
-            memory.process = start.and_then(|start| start.last).filter(|_| has_process(memory.state));
+            memory.process = start.and_then(|start| start.last).filter(|_| memory.state.has_process());
         }
         for start in self.starts.values_mut() {
             (start.awaited, start.told_empty) = (false, false);
@@ -65,7 +64,7 @@ impl World<'_> {
         self.away = false;
         let mut ended = Vec::new();
         for (at, memory) in memories.iter().enumerate() {
-            let unit = crate::plan::policy::UnitId(at as u32);
+            let unit = UnitId(at as u32);
             let Some((memory, (phase, pid))) =
                 memory.as_ref().and_then(|memory| Some((memory, memory.process?)))
             else {
@@ -82,9 +81,4 @@ impl World<'_> {
             self.step(machine, &event);
         }
     }
-}
-
-/// Whether a unit in this state has a process, or left-overs of one.
-const fn has_process(state: State) -> bool {
-    matches!(state, State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping)
 }

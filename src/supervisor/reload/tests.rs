@@ -16,32 +16,7 @@ struct Node {
 }
 
 fn service(name: &str) -> UnitPolicy {
-    UnitPolicy {
-        name: name.into(),
-        kind: Kind::Service,
-        skipped: None,
-        main: false,
-        holds_data: false,
-        edges: Vec::new(),
-        stop_after: Vec::new(),
-        ready: Ready::default(),
-        health: None,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            enabled: true,
-            delays: vec![Duration::from_secs(1)],
-            jitter: 0.0,
-            reset_after: Duration::from_secs(60),
-            max_restarts: None,
-            within: None,
-            on_limit: OnLimit::Fail,
-            except: Vec::new(),
-            only: None,
-        },
-        stop: Stop::default(),
-        conflicts: Vec::new(),
-        steps: 0,
-    }
+    UnitPolicy::plain(name, Restart::plain(RestartPolicy::Always, Duration::from_secs(1)))
 }
 
 fn needs(to: u32) -> Edge {

@@ -1,23 +1,15 @@
 //! Back-off, limits and causes, as pure functions.
 
 use super::*;
-use crate::plan::policy::{CausePattern, OnLimit};
+use crate::plan::policy::CausePattern;
 use crate::supervisor::{ExitStatus, Failure, FailureStage};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn rules(change: impl FnOnce(&mut Restart)) -> Restart {
     let mut rules = Restart {
-        policy: RestartPolicy::Always,
-        enabled: true,
         delays: vec![Duration::ZERO, SECOND, 2 * SECOND],
-        jitter: 0.0,
-        reset_after: 60 * SECOND,
-        max_restarts: None,
-        within: None,
-        on_limit: OnLimit::Fail,
-        except: Vec::new(),
-        only: None,
+        ..Restart::plain(RestartPolicy::Always, SECOND)
     };
     change(&mut rules);
     rules

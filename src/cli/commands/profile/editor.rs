@@ -29,8 +29,10 @@ impl Copy {
 
     /// Lets the person edit it; what it says then.
     pub fn edit(&self) -> Result<String, CliError> {
-        let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
-        let editor = editor.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| "vi".to_owned());
+        let editor = ["VISUAL", "EDITOR"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|words| !words.trim().is_empty()));
+        let editor = editor.unwrap_or_else(|| "vi".to_owned());
         let failed = |why: String| CliError::new(Kind::Failed, format!("the editor `{editor}` {why}"));
         let status = Command::new("/bin/sh")
             .args(["-c", &format!("{editor} \"$1\""), "sh"])

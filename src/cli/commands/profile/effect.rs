@@ -63,7 +63,7 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
     let chosen = |planned: &Planned| choice(planned.resolved.graph.profile.as_ref());
     let here_choice = (chosen(&here.0), chosen(&here.1));
     let auto = news.detection(context, loaded, &changed)?;
-    let auto = auto.filter(|(before, after)| name(before) != name(after) && *after != here_choice.1);
+    let auto = Some(auto).filter(|(before, after)| name(before) != name(after) && *after != here_choice.1);
     let mut own = None;
     let mut others = Vec::new();
     let in_force =
@@ -126,7 +126,7 @@ impl News {
         context: &Context,
         loaded: &Loaded,
         changed: &Loaded,
-    ) -> Result<Option<(Choice, Choice)>, CliError> {
+    ) -> Result<(Choice, Choice), CliError> {
         let auto = choosing(context, "auto");
         let before = auto.resolve_loaded(loaded.clone(), Sees::Machine)?;
         let after = auto.resolve_loaded(changed.clone(), Sees::Machine)?;
@@ -134,7 +134,7 @@ impl News {
             |all: Vec<Diagnostic>| all.into_iter().filter(|one| one.code == Code::AmbiguousProfile);
         let known: Vec<Diagnostic> = of_choice(before.diagnostics).collect();
         self.take(&known, of_choice(after.diagnostics).collect());
-        Ok(Some((choice(before.graph.profile.as_ref()), choice(after.graph.profile.as_ref()))))
+        Ok((choice(before.graph.profile.as_ref()), choice(after.graph.profile.as_ref())))
     }
 
     /// Says what is wrong, the cause first: what the changed file says, then what follows from it elsewhere.

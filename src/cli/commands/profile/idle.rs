@@ -5,7 +5,7 @@ use super::change::{Target, node};
 use super::effect::shown;
 use crate::cli::pipeline::Planned;
 use crate::config::tree::Layer;
-use crate::plan::view::layer_words;
+use crate::plan::view::layer;
 use crate::plan::{About, Origin, OriginLayer};
 use std::collections::BTreeSet;
 use toml_edit::{DocumentMut, Item};
@@ -79,13 +79,13 @@ fn beaten(rule: &str, variable: &str, after: &Planned, out: &mut Vec<String>) {
         let Some(traced) = about.env.iter().find(|traced| traced.name == variable) else { continue };
         let mine = |origin: &Origin| matches!(&origin.layer, OriginLayer::Rule { name, profile: true } if name == rule);
         let kept = traced.chain.iter().any(|origin| mine(origin) && origin.action == "kept");
-        let winner = traced.chain.iter().rev().find(|origin| origin.action != "kept");
+        let winner = traced.winner();
         let Some(winner) = winner.filter(|winner| kept && !mine(winner)) else { continue };
         let value = match &traced.value {
             Some(value) if !traced.secret => format!(" to {value}"),
             _ => String::new(),
         };
-        let who = format!("{}{}", layer_words(winner), place(winner, after));
+        let who = format!("{}{}", layer(winner), place(winner, after));
         out.push(format!("on {}: {variable} is set{value} already ({who}), and that wins", unit.name));
     }
     silent(rule, after, out);

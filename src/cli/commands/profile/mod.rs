@@ -40,7 +40,7 @@ fn list(context: &Context) -> Result<(), CliError> {
     let chosen = resolved.graph.profile.as_ref();
     let (files, sources) = (&resolved.files, &resolved.sources);
     let names: Vec<&str> = profiles::names(files).collect();
-    context.report(&trust::warnings(&resolved, Some(&names)), sources)?;
+    context.report(&trust::profile_warnings(&resolved, &names), sources)?;
     let rows: Vec<_> =
         profiles::names(files).map(|name| (name, profiles::says(files, sources, name))).collect();
     if context.output.is_json() {
@@ -111,7 +111,7 @@ fn show(context: &Context, name: Option<&str>) -> Result<(), CliError> {
     let resolved = chosen.resolve_loaded(loaded.clone(), Sees::Machine)?;
     let Some(profile) = &resolved.graph.profile else { return Err(none(context, &resolved)) };
     let standing = standing(context, name, profile)?;
-    context.report(&trust::warnings(&resolved, Some(&[&profile.name])), &resolved.sources)?;
+    context.report(&trust::profile_warnings(&resolved, &[&profile.name]), &resolved.sources)?;
     if context.output.is_json() {
         let tree = cat_view::json(&profile.tree, &resolved.sources);
         context.output.json(&json!({

@@ -106,15 +106,9 @@ impl Told<'_> {
                         }
                         let passing =
                             |line: &Line| line.unit == after.unit && PASSING.contains(&line.what.as_str());
-                        let at = from
-                            + lines
-                                .get(from..)
-                                .unwrap_or_default()
-                                .iter()
-                                .take_while(|line| !passing(line))
-                                .count();
-                        if at < lines.len() {
-                            lines.remove(at);
+                        let at = lines.iter().skip(from).position(passing);
+                        if let Some(at) = at {
+                            lines.remove(from + at);
                         }
                         lines.push(state(*time, after));
                     }
