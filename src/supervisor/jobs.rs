@@ -49,10 +49,12 @@ pub(super) struct Part {
 
 impl Turn<'_> {
     pub(super) fn request(&mut self, job: JobId, request: Request) {
+        if self.machine.jobs.len() >= OPEN_JOBS {
+            let outcome = Outcome::Refused(format!("{OPEN_JOBS} requests are open already"));
+            self.actions.push(Action::Reply { job, outcome });
+            return;
+        }
         let result = match request {
-            _ if self.machine.jobs.len() >= OPEN_JOBS => {
-                Err(format!("{OPEN_JOBS} requests are open already"))
-            }
             Request::Start { units, replace } => self.start_request(&units, replace),
             Request::Stop { units, with_dependents } => self.stop_request(&units, with_dependents),
             Request::Restart { units, with_dependents } => self.restart_request(&units, with_dependents),
