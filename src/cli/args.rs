@@ -156,7 +156,7 @@ pub enum Verb {
     Profile(ProfileVerb),
     /// Show what has happened lately, even of a runner that was killed.
     ///
-    /// Secrets are masked: those that are declared, and the values of variables, keys and options with a secret's name.
+    /// Secrets are masked: those that are declared, and the values of whatever has a secret's name.
     Report(ReportArgs),
     /// List the exit codes.
     #[command(name = "exit-codes")]
