@@ -278,6 +278,6 @@ mod tests {
         let about =
             About { env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain")], ..About::default() };
         let found = of_units([(&exec, &about)].into_iter());
-        assert_eq!(ordered(found), ["in-a-word", "sk-in-argv", "in-env"]);
+        assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env"]);
     }
 }
