@@ -90,8 +90,13 @@ pub enum Verb {
     /// Start units.
     Start(StartArgs),
     /// Stop units.
+    ///
+    /// A unit that holds data is stopped if it is named itself: a stop that would reach it in another way (a glob, a
+    /// label, a group, an edge) is refused, unless it is asked for with `--with-dependents`.
     Stop(StopArgs),
     /// Stop units and start them again.
+    ///
+    /// A unit that holds data is restarted if it is named itself, as with `stop`.
     Restart(StopArgs),
     /// Read the files again and go on with them, or have units reload themselves.
     ///
@@ -152,7 +157,7 @@ pub enum Verb {
     Profile(ProfileVerb),
     /// Show what has happened lately, even of a runner that was killed.
     ///
-    /// Secrets are masked: those that are declared, and the values of variables with a secret's name.
+    /// Secrets are masked: those that are declared, and the values of whatever has a secret's name.
     Report(ReportArgs),
     /// List the exit codes.
     #[command(name = "exit-codes")]

@@ -1,31 +1,28 @@
 //! Secrets are kept out of what leaves the machine: by their values, wherever those stand, and by the names they have
 //! where no value is known. Pure.
 
-use crate::plan::{Plan, is_secret_name, masked};
-use regex_lite::Regex;
+use crate::diagnostic::SourceMap;
+use crate::plan::{MASK, Plan, Settings, is_secret_name, masked, ordered, tells};
 use serde_json::Value;
-
-const MASK: &str = "***";
 
 /// Everything that is secret.
 pub struct Mask {
     values: Vec<String>,
-    setting: Option<Regex>,
+    settings: Settings,
 }
 
 impl Mask {
-    /// What a plan knows to be secret, and what these variables hold.
-    pub fn new(plan: &Plan, environ: &[(String, Vec<u8>)]) -> Self {
-        let env = plan.exec.iter().flat_map(|exec| &exec.env).chain(environ);
-        let env = env.filter(|(name, _)| is_secret_name(name));
-        let env = env.filter_map(|(_, value)| Some(std::str::from_utf8(value).ok()?.to_owned()));
-        let mut values: Vec<String> = plan.secrets.iter().cloned().chain(env).collect();
-        // A secret that holds another one goes first, so that nothing of it is left.
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        values.dedup();
-        let value = r#""""(?s:.*?)"""|'''(?s:.*?)'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,}\]#]+"#;
-        let setting = Regex::new(&format!(r#"([A-Za-z0-9_.-]+)(["']?\s*=\s*)({value})"#)).ok();
-        Self { values, setting }
+    /// What a plan knows to be secret, what these variables hold, and what the files say under the name of a secret, also
+    /// of units that are not planned.
+    pub fn new(plan: &Plan, environ: &[(String, Vec<u8>)], sources: &SourceMap) -> Self {
+        let settings = Settings::new();
+        let env = environ.iter().filter_map(|(name, value)| {
+            let value = std::str::from_utf8(value).ok()?;
+            tells(name, value).then(|| value.to_owned())
+        });
+        let written = sources.all().flat_map(|(_, text)| settings.values(text));
+        let values = ordered(plan.secrets.iter().cloned().chain(env).chain(written));
+        Self { values, settings }
     }
 
     /// A text.
@@ -35,18 +32,7 @@ impl Mask {
 
     /// A file of settings: the value of every key with a secret's name too.
     pub fn settings(&self, text: &str) -> String {
-        let text = self.text(text);
-        let Some(setting) = &self.setting else { return text };
-        let masked = setting.replace_all(&text, |found: &regex_lite::Captures<'_>| {
-            let part = |number: usize| found.get(number).map_or("", |part| part.as_str());
-            let name = part(1).rsplit('.').next().unwrap_or_default();
-            if is_secret_name(name) && !matches!(part(3).chars().next(), Some('{' | '[')) {
-                format!("{}{}\"{MASK}\"", part(1), part(2))
-            } else {
-                part(0).to_owned()
-            }
-        });
-        masked.into_owned()
+        self.settings.masked(&self.text(text))
     }
 
     /// Every text of a document.
@@ -73,7 +59,9 @@ mod tests {
 
     fn mask() -> Mask {
         let plan = Plan { secrets: vec!["hunter22".to_owned()], ..Plan::default() };
-        Mask::new(&plan, &[("MY_TOKEN".to_owned(), b"hunter22-and-more".to_vec())])
+        let mut sources = SourceMap::default();
+        sources.add("tenon.toml", "[env]\nDB_PASSWORD = \"written-down\"\n");
+        Mask::new(&plan, &[("MY_TOKEN".to_owned(), b"hunter22-and-more".to_vec())], &sources)
     }
 
     #[test]
@@ -90,8 +78,8 @@ mod tests {
 
     #[test]
     fn in_documents() {
-        let mut value = serde_json::json!({ "a": ["--x=hunter22"], "B_TOKEN": "q", "n": 1 });
+        let mut value = serde_json::json!({ "a": ["--x=hunter22", "written-down"], "B_TOKEN": "q", "n": 1 });
         mask().json(&mut value);
-        assert_eq!(value, serde_json::json!({ "a": ["--x=***"], "B_TOKEN": "***", "n": 1 }));
+        assert_eq!(value, serde_json::json!({ "a": ["--x=***", "***"], "B_TOKEN": "***", "n": 1 }));
     }
 }

@@ -89,6 +89,8 @@ pub enum JobRequest {
     Stop {
         /// Which.
         units: Vec<String>,
+        /// Those of them that no name stands for, but a glob or a label.
+        by_pattern: Vec<String>,
         /// Units that hold data may be reached.
         with_dependents: bool,
     },
@@ -96,6 +98,8 @@ pub enum JobRequest {
     Restart {
         /// Which.
         units: Vec<String>,
+        /// Those of them that no name stands for, but a glob or a label.
+        by_pattern: Vec<String>,
         /// And all that need them.
         with_dependents: bool,
     },

@@ -172,12 +172,12 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
         "Stop" => {
-            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
-            begin(JobRequest::Stop { units, with_dependents }, runner)
+            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, runner)?;
+            begin(JobRequest::Stop { units, by_pattern, with_dependents }, runner)
         }
         "Restart" => {
-            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
-            begin(JobRequest::Restart { units, with_dependents }, runner)
+            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, runner)?;
+            begin(JobRequest::Restart { units, by_pattern, with_dependents }, runner)
         }
         "Hold" | "Unhold" => {
             let HoldCall { units } = parameters(call)?;
@@ -325,8 +325,17 @@ fn parameter_at_fault(message: &str, call: &Call) -> String {
     named.map_or_else(|| message.to_owned(), str::to_owned)
 }
 
-fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
-    Ok((some_units(&call.units, runner)?, call.with_dependents.unwrap_or(false)))
+/// What a [`StopCall`] is about.
+struct StopUnits {
+    units: Vec<String>,
+    by_pattern: Vec<String>,
+    with_dependents: bool,
+}
+
+fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<StopUnits, Error> {
+    let units = some_units(&call.units, runner)?;
+    let by_pattern = units.iter().filter(|unit| !call.units.contains(unit)).cloned().collect();
+    Ok(StopUnits { units, by_pattern, with_dependents: call.with_dependents.unwrap_or(false) })
 }
 
 /// At least one unit.

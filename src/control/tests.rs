@@ -273,12 +273,12 @@ fn changes_are_jobs_answered_by_their_outcome() {
     check_job(
         "Stop",
         json!({ "units": ["sto*"] }),
-        JobRequest::Stop { units: units.clone(), with_dependents: false },
+        JobRequest::Stop { units: units.clone(), by_pattern: units.clone(), with_dependents: false },
     );
     check_job(
         "Restart",
         json!({ "units": ["store"], "with_dependents": true }),
-        JobRequest::Restart { units, with_dependents: true },
+        JobRequest::Restart { units, by_pattern: Vec::new(), with_dependents: true },
     );
     check_job(
         "Kill",

@@ -10,7 +10,7 @@ use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
     About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, governor, limits, managed, ports, read,
-    require, settings, signatures, stop, together,
+    require, secrets, settings, signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -39,13 +39,13 @@ pub(super) struct Made<'a> {
 pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) {
     let world = World { graph, inputs };
     let diagnostics = RefCell::new(asked(graph, inputs));
-    let secrets = secrets(graph);
+    let declared = declared_secrets(graph);
     let mut made: Vec<Made<'_>> = graph
         .order
         .iter()
         .filter_map(|name| graph.units.get(name))
         .filter(|unit| unit.kind != UnitKind::Settings)
-        .map(|unit| make(world, unit, &secrets, &diagnostics))
+        .map(|unit| make(world, unit, &declared, &diagnostics))
         .collect();
     link(&mut made);
     require::check(world, &made, &diagnostics);
@@ -63,7 +63,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
         reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
-        secrets,
+        secrets: declared,
         policy: PlanPolicy { stop_budget: stop_budget(graph), ..PlanPolicy::default() },
         ..Plan::default()
     };
@@ -72,6 +72,8 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.exec.push(made.exec);
         plan.about.push(made.about);
     }
+    let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
+    plan.secrets = secrets::ordered(std::mem::take(&mut plan.secrets).into_iter().chain(named));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);
@@ -118,7 +120,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Values of parameters of type `secret`, wherever they are declared.
-pub(super) fn secrets(graph: &UnitGraph) -> Vec<String> {
+pub(super) fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
     let mut values: Vec<String> = params

@@ -25,6 +25,7 @@ pub mod reload;
 mod render;
 mod require;
 mod scope;
+mod secrets;
 mod select;
 mod settings;
 mod signatures;
@@ -40,7 +41,7 @@ pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
-pub use view::masked;
+pub use secrets::{MASK, Settings, masked, ordered, tells};
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;
@@ -69,7 +70,7 @@ pub struct Plan {
     pub reserves: Vec<PortReserve>,
     /// The longest chain of an ordered shutdown.
     pub stop_path: StopPath,
-    /// Values that no view may show.
+    /// Values that no view may show, in the order in which they are to be masked (see `secrets.rs`).
     pub secrets: Vec<String>,
     /// Hash of what would run (`policy` and `exec`): two equal plans have equal fingerprints on every machine.
     pub fingerprint: String,
@@ -205,11 +206,9 @@ impl Origin {
 }
 
 impl Plan {
-    /// A text that a unit, or something about it, has said: declared secrets and those of its environment are masked.
-    pub fn masked_of(&self, exec: Option<&exec::UnitExec>, text: &str) -> String {
-        let env = exec.into_iter().flat_map(|exec| &exec.env).filter(|(name, _)| is_secret_name(name));
-        let own = env.filter_map(|(_, value)| std::str::from_utf8(value).ok());
-        masked(text, self.secrets.iter().map(String::as_str).chain(own))
+    /// A text that may be shown: nothing secret is left in it.
+    pub fn masked(&self, text: &str) -> String {
+        masked(text, self.secrets.iter().map(String::as_str))
     }
 }
 

@@ -19,7 +19,7 @@ use super::exec::UnitExec;
 use super::policy::{Edge, GONE, Kind, UnitId, UnitPolicy};
 use super::started::Started;
 use super::view::diff;
-use super::{About, Plan};
+use super::{About, Plan, ordered};
 
 /// What is said of a running unit that holds data and is not to from its next start on.
 pub const NO_LONGER_HOLDS: &str = "holds_data changed";
@@ -130,8 +130,8 @@ pub fn merge(old: &Plan, new: &Plan, now: &Now<'_>, allowed: &Allowed) -> Result
         let unit =
             Incoming { id: *id, policy: moved(policy, &ids), exec: exec.clone(), about: about.clone() };
         let lines = lines.remove(&*unit.policy.name).unwrap_or_default();
-        let up = (now.is_up)(*id);
-        merged.take(old, unit, up, (now.started)(*id), lines, allowed)?;
+        let running = (now.is_up)(*id).then(|| Running { started: (now.started)(*id) });
+        merged.take(old, unit, running, lines, allowed)?;
     }
     let kept: BTreeSet<UnitId> = ids.into_iter().collect();
     for at in 0..old.policy.units.len() {
@@ -186,7 +186,7 @@ fn start(old: &Plan, new: &Plan, ids: &[UnitId], count: usize) -> Merged {
         ..new.clone()
     };
     // What was secret in either must not be shown.
-    plan.secrets.extend(old.secrets.iter().filter(|secret| !new.secrets.contains(secret)).cloned());
+    plan.secrets = ordered(old.secrets.iter().chain(&new.secrets).cloned());
     for (unit, _) in &mut plan.stop_path.units {
         *unit = at(ids, *unit);
     }
@@ -199,6 +199,29 @@ fn start(old: &Plan, new: &Plan, ids: &[UnitId], count: usize) -> Merged {
     plan.exec.resize(count, UnitExec::default());
     plan.about.resize(count, About::default());
     Merged { plan, order: ids.to_vec(), ..Merged::default() }
+}
+
+/// What runs of a unit of the old plan.
+#[derive(Clone, Copy)]
+struct Running<'a> {
+    /// What it was started with, if that is not what the old plan says.
+    started: Option<&'a Started>,
+}
+
+impl Running<'_> {
+    /// What a change from the old unit to the new one is to it. `ends`: the new one is not to run here.
+    fn class(self, policy: &UnitPolicy, exec: &UnitExec, unit: &Incoming, ends: bool) -> Class {
+        let same = || {
+            let known = self.started.cloned().unwrap_or_else(|| Started::of(policy, exec));
+            known.is(&Started::of(&unit.policy, &unit.exec)) && policy.kind == unit.policy.kind
+        };
+        match ends {
+            true if policy.holds_data => Class::Destructive,
+            true => Class::Live,
+            false if same() => Class::Live,
+            false => Class::Restart,
+        }
+    }
 }
 
 impl Incoming {
@@ -215,8 +238,7 @@ impl Merged {
         &mut self,
         old: &Plan,
         unit: Incoming,
-        up: bool,
-        started: Option<&Started>,
+        running: Option<Running<'_>>,
         mut lines: Vec<String>,
         allowed: &Allowed,
     ) -> Result<(), String> {
@@ -242,23 +264,14 @@ impl Merged {
             ));
         }
         let ends = policy.skipped.is_none() && unit.policy.skipped.is_some();
-        let now = Started::of(&unit.policy, &unit.exec);
-        let same = match started {
-            Some(started) => started.is(&now) && policy.kind == unit.policy.kind,
-            None => same_process(policy, exec, &unit),
-        };
-        let class = match (up && ends, up && !same) {
-            (true, _) if policy.holds_data => Class::Destructive,
-            (false, true) => Class::Restart,
-            (true, _) | (false, false) => Class::Live,
-        };
+        let class = running.map_or(Class::Live, |running| running.class(policy, exec, &unit, ends));
         let named = allowed.destructive.contains(&name);
-        let holds_on = up && !ends && policy.holds_data && !unit.policy.holds_data;
+        let holds_on = running.is_some() && !ends && policy.holds_data && !unit.policy.holds_data;
         if holds_on {
             self.hold_on(&name, &mut lines, named);
         }
-        if let Some(started) = started.filter(|_| class == Class::Restart) {
-            let more = since(started, &now).into_iter();
+        if let (Class::Restart, Some(Running { started: Some(started) })) = (class, running) {
+            let more = since(started, &Started::of(&unit.policy, &unit.exec)).into_iter();
             let more: Vec<String> = more.filter(|line| !is_told(line, &lines)).collect();
             lines.extend(more);
         }
@@ -275,28 +288,32 @@ impl Merged {
             self.changes.push(UnitChange { unit: name, what: "changed", class, lines, applied });
         }
         let (policy, exec) = (policy.clone(), exec.clone());
-        let told = old.about.get(before).cloned().unwrap_or_default();
-        let later = (unit.policy.clone(), unit.exec.clone(), unit.about.clone());
-        match (class, ends, applied) {
-            (Class::Live, ..) if holds_on => {
-                self.next.insert(unit.id, later);
+        let about = old.about.get(before).cloned().unwrap_or_default();
+        let known = Incoming { id: unit.id, policy, exec, about };
+        match (class, ends) {
+            (Class::Destructive, true) if !applied => {
+                self.put(Incoming { policy: UnitPolicy { edges: Vec::new(), ..known.policy }, ..known });
+            }
+            (Class::Live, _) | (Class::Destructive, true) if !holds_on => self.put(unit),
+            (Class::Live, _) | (Class::Destructive, true) => {
+                self.later(&unit);
                 self.put(unit.holding());
             }
-            (Class::Live, ..) | (Class::Destructive, true, true) => self.put(unit),
-            (Class::Destructive, true, false) => {
-                let policy = UnitPolicy { edges: Vec::new(), ..policy };
-                self.put(Incoming { policy, exec, about: told, id: unit.id });
-            }
-            (Class::Restart | Class::Destructive, ..) => {
+            (Class::Restart | Class::Destructive, _) => {
                 if applied {
                     self.restart.push(unit.id);
                 }
-                self.next.insert(unit.id, later);
-                let unit = until_then(unit, policy, exec, told);
+                self.later(&unit);
+                let unit = until_then(unit, known);
                 self.put(if holds_on { unit.holding() } else { unit });
             }
         }
         Ok(())
+    }
+
+    /// What counts from the next start on.
+    fn later(&mut self, unit: &Incoming) {
+        self.next.insert(unit.id, (unit.policy.clone(), unit.exec.clone(), unit.about.clone()));
     }
 
     /// A process that holds data goes on doing so, whatever the files say by now.
@@ -387,8 +404,9 @@ impl Merged {
 
 /// What counts of a unit until its next start: how it is kept is new, what its process was started with is old, and so
 /// is how it is asked (the addresses of its probes may be new ones).
-fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec, told: About) -> Incoming {
+fn until_then(unit: Incoming, known: Incoming) -> Incoming {
     let Incoming { id, policy, exec: new, about } = unit;
+    let Incoming { id: _, policy: old, exec, about: told } = known;
     let policy =
         UnitPolicy { kind: old.kind, ready: old.ready, health: old.health, steps: old.steps, ..policy };
     let exec = UnitExec {
@@ -408,27 +426,6 @@ fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec, told: About) -> I
         ..about
     };
     Incoming { id, policy, exec, about }
-}
-
-/// Whether a process of the old unit is what the new one would start. What is asked right before a start only, how
-/// long things may take and where output goes make no difference.
-fn same_process(policy: &UnitPolicy, exec: &UnitExec, unit: &Incoming) -> bool {
-    if matches!(unit.policy.kind, Kind::External { .. } | Kind::Group { .. }) {
-        return true;
-    }
-    let probes = exec.ready.probes == unit.exec.ready.probes
-        && exec.ready.degraded_if == unit.exec.ready.degraded_if
-        && policy.ready.by == unit.policy.ready.by;
-    let kept = UnitExec {
-        log: exec.log.clone(),
-        reload: exec.reload.clone(),
-        preflight: exec.preflight.clone(),
-        signatures: exec.signatures.clone(),
-        ready: exec.ready.clone(),
-        health: exec.health.clone(),
-        ..unit.exec.clone()
-    };
-    probes && policy.kind == unit.policy.kind && policy.steps == unit.policy.steps && kept == *exec
 }
 
 /// What may take each other's place while they run.

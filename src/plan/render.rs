@@ -107,7 +107,7 @@ impl<'a> Cx<'a> {
 
     /// Values of parameters of type `secret`, wherever they are declared.
     pub fn declared_secrets(&self) -> Vec<String> {
-        super::build::secrets(self.site.world.graph)
+        super::build::declared_secrets(self.site.world.graph)
     }
 
     /// Reports a problem.

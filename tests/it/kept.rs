@@ -348,5 +348,41 @@ fn budgets_and_times_go_on() {
     }
     until("its giving up", || (field(&env, "crash", "state") == "failed").then_some(()));
     assert_eq!(field(&env, "crash", "restarts"), 4);
+
+#[test]
+fn data_is_lost_by_name_and_not_by_a_pattern() {
+    let env = TestEnv::new();
+    sleeper(&env, "store", "labels = [\"pool\"]\nholds_data = true\n");
+    sleeper(&env, "web", "labels = [\"pool\"]\n");
+    sleeper(&env, "other", "");
+    let mut runner = env.run();
+    for unit in ["store", "web", "other"] {
+        runner.wait_state(&format!("{unit} ready"), 1);
+    }
+    let pid = runner.pid_of("store");
+    for verb in ["stop", "restart"] {
+        for pattern in ["*", "s*", "label:pool"] {
+            let refused = env.node(&[verb, pattern]);
+            assert!(refused.code != 0, "{verb} {pattern}");
+            assert!(refused.stderr.contains("`store`, and the data held would be lost"), "{refused:#?}");
+            assert!(refused.stderr.contains("--with-dependents --yes"), "{refused:#?}");
+        }
+    }
+    // Nothing has happened to anybody.
+    assert_eq!(field(&env, "web", "starts"), 1);
+    assert_eq!(field(&env, "web", "state"), "ready");
+    assert!(lives(pid));
+    // A pattern that reaches nobody who holds data, a name beside it, and the word that allows it.
+    env.node(&["stop", "w*"]).code(0);
+    env.node(&["restart", "*", "store"]).code(0);
+    assert_eq!((field(&env, "store", "starts"), field(&env, "web", "state")), (2.into(), "ready".into()));
+    env.node(&["stop", "label:pool", "--with-dependents", "--yes"]).code(0);
+    assert_eq!(
+        (field(&env, "store", "state"), field(&env, "other", "state")),
+        ("inactive".into(), "ready".into())
+    );
+    // Who is down holds nothing, and a shutdown asks nobody.
+    env.node(&["stop", "s*"]).code(0);
+    env.node(&["start", "store"]).code(0);
     assert_eq!(runner.stop(), 0);
 }

@@ -113,3 +113,85 @@ fn a_secret_is_in_no_part_of_the_archive() {
     until("the runner", || (env.node(&["status"]).code == 0).then_some(()));
     assert_eq!(runner.stop(), 0);
 }
+
+const DECLARED: &str = "decl4red-by-type";
+const OPTION: &str = "4n-option-of-argv";
+const WORD: &str = "w0rd-of-an-argument";
+const KEY: &str = "k3y-of-a-rendered-file";
+const VARIABLE: &str = "v4riable-of-the-unit";
+const RUNNERS: &str = "v4riable-of-the-runner";
+/// Known to whoever reads the files, and not to a runner that does not run its unit.
+const OTHER: &str = "0f-a-unit-that-never-runs";
+
+/// A unit that is given secrets in every way there is, says each of them, and dies of it; and one that is ill of one.
+fn telling_units(env: &TestEnv) {
+    let dump = env.path("state/dump");
+    let all = [DECLARED, OPTION, WORD, KEY, VARIABLE, RUNNERS];
+    std::fs::write(&dump, all.join(" ")).unwrap();
+    let script = format!(
+        "echo dying of $(cat {}); echo bind $DECLARED:80: Address already in use; exit 3",
+        dump.display()
+    );
+    let state = env.path("state").display().to_string();
+    let web = format!(
+        "command = [\"sh\", \"-c\", \"{script}\", \"sh\"]\n\
+         args = [\"--api-key\", \"{OPTION}\", \"--db-password={WORD}\"]\n\
+         restart = {{ policy = \"always\", delays = [\"60s\"] }}\n\
+         [env]\nDB_PASSWORD = \"{VARIABLE}\"\nDECLARED = \"{{{{ param.key }}}}\"\n\
+         [param.key]\ntype = \"secret\"\ndefault = \"{DECLARED}\"\n\
+         [info]\nkey = \"{{{{ param.key }}}}\"\n\
+         [signature.dying]\npattern = \"dying of\"\nhint = \"read the line\"\n\
+         [file.conf]\npath = \"{state}/conf\"\nformat = \"json\"\n\
+         [file.conf.content.server]\napi_key = \"{KEY}\"\nport = 80\n"
+    );
+    env.write("units/web.toml", &web);
+    let health = format!("exec = [\"sh\", \"-c\", \"echo no {KEY} 1>&2; exit 1\"]\nfailures = 1\n");
+    let sick =
+        format!("command = \"sleep 300\"\n[health]\n{health}on_failure = \"report\"\ninterval = \"50ms\"\n");
+    env.write("units/sick.toml", &sick);
+    let off = format!("[file.c]\npath = \"/c\"\nformat = \"json\"\ncontent = {{ token = \"{OTHER}\" }}\n");
+    env.write("units/off.toml", &format!("enabled = false\ncommand = \"true\"\n{off}"));
+    env.write("tenon.toml", "run = [\"web\", \"sick\"]\n");
+}
+
+#[test]
+fn whatever_a_unit_says_of_its_secrets_is_masked() {
+    let env = TestEnv::new();
+    telling_units(&env);
+    let mut command = env.command(&["--dir", "node", "run"]);
+    command.env("MY_SECRET", RUNNERS);
+    let mut runner = env.run_command(command);
+    runner.wait_state("web backoff", 1).wait_state("sick unhealthy", 1);
+    let ask = |args: &[&str]| {
+        let mut all = vec!["--dir", "node"];
+        all.extend(args);
+        env.answer(&env.command(&all).env("MY_SECRET", RUNNERS).output().unwrap()).stdout
+    };
+    let file = |name: &str| String::from_utf8_lossy(&std::fs::read(env.path(name)).unwrap()).into_owned();
+    until("its last words", || ask(&["why", "web"]).contains("dying of").then_some(()));
+    ask(&["report", "--tar", &env.path("report.tar").display().to_string()]);
+    let runners = [
+        ("status", ask(&["status"]) + &ask(&["status", "web"]) + &ask(&["--output", "json", "status"])),
+        ("why", ask(&["why", "web"]) + &ask(&["why", "sick"]) + &ask(&["--output", "json", "why", "web"])),
+        ("events", ask(&["events"]) + &file("state/events.jsonl")),
+        ("the recorder", file("run/recorder")),
+        // What tenon itself says, beside the lines of units.
+        ("messages", runner.said().lines().filter(|line| line.starts_with("tenon ")).collect()),
+        ("plan", ask(&["plan"]) + &ask(&["--output", "json", "plan"]) + &ask(&["plan", "web"])),
+    ];
+    let reports =
+        [("report", ask(&["report"]) + &ask(&["--output", "json", "report"])), ("tar", file("report.tar"))];
+    for (what, text) in runners.iter().chain(&reports) {
+        assert!(!text.is_empty(), "{what}");
+        for secret in [DECLARED, OPTION, WORD, KEY, VARIABLE, RUNNERS] {
+            assert!(!text.contains(secret), "{secret} in {what}:\n{text}");
+        }
+    }
+    assert!(!reports[1].1.contains(OTHER));
+    // What is not secret is still there.
+    assert!(runners[1].1.contains("dying of *** *** *** *** *** ***"), "{}", runners[1].1);
+    for told in ["--api-key", "--db-password=***", "api_key", "no ***"] {
+        assert!(reports[1].1.contains(told), "{told}");
+    }
+    assert_eq!(runner.stop(), 0);
+}

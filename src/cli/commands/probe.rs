@@ -66,10 +66,7 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
             None => Ok(()),
         };
         return waited.map_err(|why| {
-            CliError::new(
-                Kind::Failed,
-                format!("{}: {}", args.unit, planned.plan.masked_of(Some(exec), &why)),
-            )
+            CliError::new(Kind::Failed, format!("{}: {}", args.unit, planned.plan.masked(&why)))
         });
     }
     let verdict = in_place::probe(exec, &in_place::askable(set))
@@ -79,7 +76,7 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
         Verdict::Fail(why) => ("fail", why),
         Verdict::Degraded(why) => ("degraded", why),
     };
-    let detail = planned.plan.masked_of(Some(exec), &detail);
+    let detail = planned.plan.masked(&detail);
     let finding = ProbeFinding { probe: word.to_owned(), verdict: verdict.to_owned(), detail };
     show(context, &args.unit, &ProbeReply { findings: vec![finding] })
 }

@@ -49,7 +49,8 @@ impl Runner for World {
 
     fn info_lines(&self, unit: &str) -> Vec<(String, String)> {
         let about = self.plan.policy.find(unit).and_then(|id| self.plan.about.get(id.0 as usize));
-        about.map(|about| about.info.clone()).unwrap_or_default()
+        let lines = about.into_iter().flat_map(|about| &about.info);
+        lines.map(|(name, value)| (name.clone(), self.plan.masked(value))).collect()
     }
 
     fn signs(&self, unit: &str) -> Vec<Sign> {
@@ -64,17 +65,19 @@ impl Runner for World {
             return None;
         }
         let facts = &known.facts;
-        let setting = |(name, value): &(String, String)| Setting { name: name.clone(), value: value.clone() };
+        let setting =
+            |(name, value): &(String, String)| Setting { name: name.clone(), value: self.plan.masked(value) };
         // One of an earlier runner that lived in another cgroup is known by evidence only.
         let exact = self.cgroups.is_there() && (known.current.is_none() || facts.cgroup.is_some());
-        let short = |line: &String| line.chars().take(WORDS_MAX).collect();
+        // Masked before it is cut: half a secret would not be known.
+        let short = |line: &String| self.plan.masked(line).chars().take(WORDS_MAX).collect();
         let told = facts.last_words.len().saturating_sub(LAST_WORDS_TOLD);
         Some(InForce {
             unit: unit.to_owned(),
             tree: if exact { "exact" } else { "best effort" }.to_owned(),
             cgroup: facts.cgroup.as_ref().map(|path| path.display().to_string()),
             settings: facts.in_force.iter().map(setting).collect(),
-            left_out: facts.left_out.clone(),
+            left_out: facts.left_out.iter().map(|line| self.plan.masked(line)).collect(),
             last_words: facts.last_words.iter().skip(told).map(short).collect(),
             hint: facts.hint.clone(),
             log: exec.log.file.as_ref().map(|file| file.path.display().to_string()),
@@ -89,13 +92,24 @@ impl Runner for World {
 
     fn progress(&self, unit: &str, goal: Goal) -> Progress {
         match self.plan.policy.find(unit) {
-            Some(id) => self.supervisor.progress(id, goal),
+            Some(id) => match self.supervisor.progress(id, goal) {
+                Progress::Hopeless(why) => Progress::Hopeless(self.plan.masked(&why)),
+                known @ (Progress::Reached | Progress::Pending) => known,
+            },
             None => Progress::Hopeless(format!("there is no unit `{unit}`")),
         }
     }
 
     fn why(&self, unit: &str) -> Vec<WhyLink> {
-        self.plan.policy.find(unit).map(|id| self.supervisor.why(id)).unwrap_or_default()
+        let chain = self.plan.policy.find(unit).map(|id| self.supervisor.why(id)).unwrap_or_default();
+        let text = |text: Option<String>| text.map(|text| self.plan.masked(&text));
+        let may_be_shown = |link: WhyLink| WhyLink {
+            cause: self.plan.masked(&link.cause),
+            detail: text(link.detail),
+            degraded: text(link.degraded),
+            ..link
+        };
+        chain.into_iter().map(may_be_shown).collect()
     }
 
     fn events(&self) -> Vec<EventRecord> {
@@ -123,10 +137,12 @@ impl Runner for World {
         let ticket = Ticket(self.next_ticket);
         let request = match request {
             JobRequest::Start { units, replace } => Request::Start { units: self.ids(&units)?, replace },
-            JobRequest::Stop { units, with_dependents } => {
+            JobRequest::Stop { units, by_pattern, with_dependents } => {
+                self.refuse_by_pattern(&by_pattern, with_dependents)?;
                 Request::Stop { units: self.ids(&units)?, with_dependents }
             }
-            JobRequest::Restart { units, with_dependents } => {
+            JobRequest::Restart { units, by_pattern, with_dependents } => {
+                self.refuse_by_pattern(&by_pattern, with_dependents)?;
                 Request::Restart { units: self.ids(&units)?, with_dependents }
             }
             JobRequest::Kill { unit, signal, scope } => {
@@ -187,6 +203,12 @@ impl World {
 
     fn ids(&self, names: &[String]) -> Result<Vec<UnitId>, Error> {
         names.iter().map(|name| self.id(name)).collect()
+    }
+
+    /// Data is lost by name only.
+    fn refuse_by_pattern(&self, by_pattern: &[String], allowed: bool) -> Result<(), Error> {
+        let units = self.ids(by_pattern)?;
+        if allowed { Ok(()) } else { self.supervisor.refuse_by_pattern(&units).map_err(Error::Refused) }
     }
 
     /// Asks both sets of a unit at once; sets without probes are answered for.

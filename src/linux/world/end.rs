@@ -82,7 +82,8 @@ impl World {
         }
         let lines: Vec<String> =
             unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
-        unit.facts.hint = lastwords::reason(lines.iter().map(String::as_str));
+        let reason = lastwords::reason(lines.iter().map(String::as_str));
+        unit.facts.hint = reason.map(|reason| self.plan.masked(&reason));
         unit.facts.last_words = lines;
         let Some(whose) = whose.filter(|_| !unit.killed) else {
             self.tell_reason(id);

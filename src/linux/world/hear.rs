@@ -149,17 +149,12 @@ impl World {
         self.helpers.readable(id, &self.poller);
     }
 
-    /// What is found goes to status, events and messages: secrets of the unit stay out of it.
-    pub(super) fn masked(&self, id: UnitId, found: &str) -> String {
-        self.plan.masked_of(self.plan.exec.get(id.0 as usize), found)
-    }
-
     /// A probe set has a verdict.
     pub(super) fn answered(&mut self, (asked, verdict): Answer) {
         let verdict = match verdict {
             Verdict::Pass => Verdict::Pass,
-            Verdict::Fail(found) => Verdict::Fail(self.masked(asked.unit, &found)),
-            Verdict::Degraded(found) => Verdict::Degraded(self.masked(asked.unit, &found)),
+            Verdict::Fail(found) => Verdict::Fail(self.plan.masked(&found)),
+            Verdict::Degraded(found) => Verdict::Degraded(self.plan.masked(&found)),
         };
         self.record_probe(asked.unit, asked.kind, &verdict);
         let ticket = match asked.by {

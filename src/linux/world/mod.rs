@@ -300,7 +300,7 @@ impl World {
             Action::Reply { job, outcome } => {
                 let outcome = match outcome {
                     Outcome::Done => control::Outcome::Done,
-                    Outcome::Failed(why) => control::Outcome::Failed(why),
+                    Outcome::Failed(why) => control::Outcome::Failed(self.plan.masked(&why)),
                     Outcome::Refused(why) => control::Outcome::Refused(why),
                     Outcome::Superseded => control::Outcome::Superseded,
                 };
@@ -312,8 +312,9 @@ impl World {
 
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
+        let after = self.may_be_shown(after);
         self.remember(unit);
-        self.record_state(unit, &after);
+        self.record_state(&after);
         if let (State::Ready, Some(pid)) = (after.state, after.pid)
             && !self.cgroups.is_there()
         {
@@ -368,7 +369,7 @@ impl World {
         self.pump();
         self.feed_pipes();
         if std::mem::take(&mut self.changed) {
-            self.upward.units(self.clock.now(), &self.supervisor.snapshot());
+            self.upward.units(self.clock.now(), &self.snapshot());
         }
         self.upward.flush();
         self.write_messages();
@@ -441,7 +442,7 @@ impl World {
         if self.options.machine {
             tracing::info!("everything has stopped (status {status}): the machine {}", self.ending().words());
         }
-        super::termination::write(status, &self.supervisor.snapshot(), |name| {
+        super::termination::write(status, &self.snapshot(), |name| {
             let id = self.plan.policy.find(name)?;
             self.units.get(id.0 as usize)?.facts.hint.clone()
         });
@@ -473,7 +474,7 @@ impl World {
                 tracing::Level::WARN => "warning",
                 _ => "info",
             };
-            self.console.say(level, message.unit.as_deref(), &message.text);
+            self.console.say(level, message.unit.as_deref(), &self.plan.masked(&message.text));
         }
     }
 
@@ -488,7 +489,7 @@ impl World {
 
     /// The state of everything, as messages.
     pub fn tell_state(&self) {
-        for unit in self.supervisor.snapshot() {
+        for unit in self.snapshot() {
             let detail = unit.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
             let pid = unit.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
             tracing::info!("{}: {}{detail}{pid}, {} restarts", unit.unit, unit.state.word(), unit.restarts);

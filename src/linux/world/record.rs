@@ -8,7 +8,6 @@ use crate::linux::log::Line;
 use crate::linux::recorder::{Kind, LINES, NAME_END, Recorder};
 use crate::linux::rundir::RunDir;
 use crate::linux::signals;
-use crate::plan::masked;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::UnitSnapshot;
 use crate::supervisor::{ProbeKind, Verdict};
@@ -33,7 +32,7 @@ impl World {
 
     /// Something has happened.
     pub fn record(&mut self, kind: Kind, words: &str) {
-        let words = masked(words, self.plan.secrets.iter().map(String::as_str));
+        let words = self.plan.masked(words);
         if let Some(recorder) = &mut self.flight.recorder {
             recorder.add(kind, &words);
         }
@@ -49,7 +48,7 @@ impl World {
         self.record(Kind::Config, &words);
     }
 
-    pub(super) fn record_state(&mut self, unit: UnitId, after: &UnitSnapshot) {
+    pub(super) fn record_state(&mut self, after: &UnitSnapshot) {
         if self.flight.recorder.is_none() {
             return;
         }
@@ -57,7 +56,6 @@ impl World {
         let detail = after.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
         let wish = if after.desired_up { "" } else { ", wanted down" };
         let words = format!("{}: {}{detail}: {}{pid}{wish}", after.unit, after.state.word(), after.cause);
-        let words = self.masked(unit, &words);
         self.record(Kind::State, &words);
     }
 
@@ -100,7 +98,7 @@ impl World {
             return;
         }
         for line in lines.iter().skip(lines.len().saturating_sub(LINES)) {
-            let text = format!("{}{NAME_END}{}", self.name(id), self.masked(id, &line.text));
+            let text = format!("{}{NAME_END}{}", self.name(id), self.plan.masked(&line.text));
             if let Some(recorder) = &mut self.flight.recorder {
                 recorder.line(place, line.at, &text);
             }

@@ -211,7 +211,8 @@ impl World {
     pub(super) fn shown(&self) -> Vec<UnitSnapshot> {
         let gone = |id: &UnitId| self.plan.policy.get(*id).is_some_and(UnitPolicy::is_gone);
         let all = self.order.iter().filter_map(|id| Some((id, self.supervisor.unit(*id)?)));
-        all.filter(|(id, unit)| !(gone(id) && unit.state == State::Skipped)).map(|(_, unit)| unit).collect()
+        let all = all.filter(|(id, unit)| !(gone(id) && unit.state == State::Skipped));
+        all.map(|(_, unit)| self.may_be_shown(unit)).collect()
     }
 
     /// Has a unit reload itself.

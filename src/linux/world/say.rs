@@ -1,7 +1,29 @@
 //! What the runner says about its units on standard error.
 
+use super::World;
 use crate::plan::policy::UnitId;
 use crate::supervisor::snapshot::{State, UnitSnapshot};
+
+impl World {
+    /// What is known of a unit, without what is secret: units put into their words what they like.
+    pub(super) fn may_be_shown(&self, unit: UnitSnapshot) -> UnitSnapshot {
+        let text = |text: Option<String>| text.map(|text| self.plan.masked(&text));
+        UnitSnapshot {
+            detail: text(unit.detail),
+            degraded: text(unit.degraded),
+            cause: self.plan.masked(&unit.cause),
+            last_exit: text(unit.last_exit),
+            says: text(unit.says),
+            ..unit
+        }
+    }
+
+    /// The same of all.
+    pub(super) fn snapshot(&self) -> Vec<UnitSnapshot> {
+        let all = self.supervisor.snapshot().into_iter();
+        all.map(|unit| self.may_be_shown(unit)).collect()
+    }
+}
 
 /// Messages about units that wait for the end of the turn.
 ///

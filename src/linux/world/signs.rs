@@ -52,7 +52,7 @@ impl World {
         let Some(sign) = self.signs(id).into_iter().find(|(number, _)| *number == signature) else { return };
         let sign = sign.1;
         tracing::warn!("{}: {}: {}", sign.unit, sign.name, sign.hint);
-        let Some(unit) = self.supervisor.snapshot().into_iter().find(|unit| unit.unit == sign.unit) else {
+        let Some(unit) = self.snapshot().into_iter().find(|unit| unit.unit == sign.unit) else {
             return;
         };
         let (record, trouble) = self.events.add(unit, Some(sign));
@@ -75,8 +75,8 @@ impl World {
             let sign = Sign {
                 unit: self.name(id).to_owned(),
                 name: signature.name.clone(),
-                hint: signature.hint.clone(),
-                line: seen.line.text.chars().take(LINE_KEPT).collect(),
+                hint: self.plan.masked(&signature.hint),
+                line: self.plan.masked(&seen.line.text).chars().take(LINE_KEPT).collect(),
                 count: seen.count,
                 time: seen.line.at.as_secs_f64(),
             };

@@ -135,8 +135,8 @@ fn shown(var: &Var) -> Option<String> {
     }
 }
 
-/// Whether a name says that its value is a secret: `*TOKEN*`, `*PASSWORD*`, `*SECRET*`, `*_KEY`.
+/// Whether a name says that its value is a secret: `*TOKEN*`, `*PASSWORD*`, `*SECRET*`, `*_KEY`; of an option, `*-key`.
 pub fn secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
+    let name = name.to_ascii_uppercase().replace('-', "_");
     ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word)) || name.ends_with("_KEY")
 }

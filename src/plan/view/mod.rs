@@ -1,7 +1,6 @@
 //! A plan as people and programs read it. Pure: every function returns text, the command line prints it.
 //!
-//! Secrets never leave here: values that are secret are shown as `***`, and the text of a declared secret is masked
-//! wherever it turns up.
+//! Secrets never leave here: values that are secret are shown as `***`, and their text is masked wherever it turns up.
 
 mod cat;
 mod compare;
@@ -23,25 +22,16 @@ pub use json::json;
 pub use ports::{ports, ports_json};
 pub use text::{needs, plan, unit};
 
-use super::{Origin, OriginLayer, Plan, Traced};
+use super::{MASK, Origin, OriginLayer, Plan, Traced};
 use crate::config::tree::Layer;
 use crate::diagnostic::{SourceMap, Span};
 
-/// What stands where a secret would.
-const MASK: &str = "***";
 /// What stands where this run does not know a value.
 const UNKNOWN: &str = "unknown here";
 
-/// A text with every declared secret masked. Very short ones are left: they would mask half of everything.
+/// A text with every secret masked.
 fn mask(plan: &Plan, text: &str) -> String {
-    masked(text, plan.secrets.iter().map(String::as_str))
-}
-
-/// A text with these secrets masked, except very short ones.
-pub fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> String {
-    const MIN: usize = 4;
-    let secrets = secrets.filter(|secret| secret.len() >= MIN);
-    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, MASK))
+    plan.masked(text)
 }
 
 /// The value of something traced, as it may be shown.

@@ -5,7 +5,7 @@ use super::{UNKNOWN, mask, place_of, shell_word, shown, winner};
 use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::expr::{duration, size};
-use crate::plan::exec::{File, Journaled, Preflight, UnitExec};
+use crate::plan::exec::{File, Journaled, Preflight, Probe, UnitExec};
 use crate::plan::policy::{Kind, RestartPolicy, Stop, UnitPolicy};
 use crate::plan::{About, Need, Plan, Traced, governor, ports, probes};
 use std::fmt::Write as _;
@@ -181,7 +181,7 @@ fn body(
     for need in &exec.preflight {
         line(out, "preflight", &preflight(need));
     }
-    supervision(policy, exec, out);
+    supervision(plan, policy, exec, out);
     for (name, reason) in &about.rules_without_effect {
         line(out, "no effect", &format!("rule {name}: {}", mask(plan, reason)));
     }
@@ -368,7 +368,7 @@ pub(super) fn preflight(need: &Preflight) -> String {
     }
 }
 
-fn supervision(policy: &UnitPolicy, exec: &UnitExec, out: &mut String) {
+fn supervision(plan: &Plan, policy: &UnitPolicy, exec: &UnitExec, out: &mut String) {
     let runs = match &policy.kind {
         Kind::Service | Kind::Task { has_command: true } | Kind::External { .. } => true,
         Kind::Task { has_command: false } | Kind::Group { .. } => false,
@@ -376,12 +376,15 @@ fn supervision(policy: &UnitPolicy, exec: &UnitExec, out: &mut String) {
     if !runs {
         return;
     }
-    let probes_words: Vec<String> = exec.ready.probes.iter().map(probes::words).collect();
+    let asked = |probes: &[Probe]| {
+        let words: Vec<String> = probes.iter().map(|probe| mask(plan, &probes::words(probe))).collect();
+        words.join(" and ")
+    };
     let ready = probes::ready_words(&policy.ready);
     line(
         out,
         "ready",
-        &[probes_words.join(" and "), ready]
+        &[asked(&exec.ready.probes), ready]
             .iter()
             .filter(|part| !part.is_empty())
             .cloned()
@@ -389,9 +392,8 @@ fn supervision(policy: &UnitPolicy, exec: &UnitExec, out: &mut String) {
             .join(", "),
     );
     if let Some(health) = &policy.health {
-        let words: Vec<String> = exec.health.probes.iter().map(probes::words).collect();
-        let every = duration::words(health.interval);
-        line(out, "health", &format!("{}, every {every}, {} failures", words.join(" and "), health.failures));
+        let (words, every) = (asked(&exec.health.probes), duration::words(health.interval));
+        line(out, "health", &format!("{words}, every {every}, {} failures", health.failures));
     }
     if matches!(policy.kind, Kind::External { .. }) {
         return;
