@@ -39,6 +39,7 @@ pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
+pub use select::selects;
 pub use view::masked;
 
 use crate::config::tree::Layer;
@@ -168,6 +169,17 @@ pub enum OriginLayer {
     Bootstrap(String),
 }
 
+/// What decides what a claim comes to, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Knob {
+    /// What to change, and where.
+    pub words: String,
+    /// Where the value is from, if that may decide other claims as well: two of one source move together.
+    pub source: Option<String>,
+    /// What moves this claim alone, where `words` would move others with it.
+    pub alone: Option<String>,
+}
+
 /// One claim of the port plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortClaim {
@@ -180,7 +192,7 @@ pub struct PortClaim {
     /// Where it is written.
     pub span: Option<Span>,
     /// What to change to move it, in words: the key that decides, at the place where it would be written.
-    pub knob: Option<String>,
+    pub knob: Option<Knob>,
     /// Its `why`.
     pub why: Option<String>,
     /// The variable that its value reads, and who gave that its value.
