@@ -103,7 +103,7 @@ codes! {
     DoesNothing = "does-nothing": "A named thing is there and does nothing: what it is to do is an empty list or table.",
     ManagedArgument = "managed-argument": "An argument that the unit file sets itself is given by another way: a list parameter, or `args` of a drop-in or of the node file. The port plan and the probes would not know of it.",
     OpenToOthers = "open-to-others": "A file that root would follow, or a folder above it, may be written by somebody else.",
-    RuleForAll = "rule-for-all": "A rule or step of a profile without `labels` and `units` changes every unit. `units = [\"*\"]` says that this is meant.",
+    RuleForAll = "rule-for-all": "A rule of a profile without `labels` and `units` changes the environment of every unit. `units = [\"*\"]` says that this is meant.",
     UnknownFact = "unknown-fact": "A fact is given that no file declares, nothing reads, and Linux does not tell: most likely its name is misspelt.",
     InvalidFact = "invalid-fact": "The value given for a fact is not what its declaration says it is.",
     UnmetNeed = "unmet-need": "A unit needs another one that will not run here. `if_absent = \"ignore\"` accepts that.",

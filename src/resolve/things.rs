@@ -18,7 +18,8 @@ use indexmap::IndexSet;
 
 /// Sections whose things select units by `labels` and `units`.
 const SELECTING: &[&str] = &["rule", "require", "bootstrap", "ports", "reserve", "signature"];
-/// Sections of a profile whose things change what runs, so that one for every unit is a surprise.
+/// Sections of a profile whose things change what runs: one for every unit that has nearly the name of another is no
+/// other thing.
 const FOR_ALL: &[&str] = &["rule", "bootstrap"];
 /// What a rule does to variables that it names.
 const ACTIONS: &[&str] = &["default", "fill", "set", "prepend", "append", "merge", "unset"];
@@ -135,7 +136,7 @@ fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
                     diagnostic
                 });
             }
-            None if for_all => diagnostics.push(thing_for_all(section, name, entry)),
+            None if for_all && section == "rule" => diagnostics.push(rule_for_all(name, entry)),
             None => {}
         }
     }
@@ -178,9 +179,9 @@ fn is_for_all(file: &File, rule: &Table) -> bool {
     file.owner == Owner::Profile && rule.get("labels").is_none() && rule.get("units").is_none()
 }
 
-/// A rule or step of a profile for everybody.
-fn thing_for_all(section: &str, name: &str, entry: &Entry) -> Diagnostic {
-    let message = format!("`[{section}.{name}]` names neither `labels` nor `units`: it is for every unit");
+/// A rule of a profile for everybody.
+fn rule_for_all(name: &str, entry: &Entry) -> Diagnostic {
+    let message = format!("`[rule.{name}]` names neither `labels` nor `units`: it is for every unit");
     Diagnostic::warning(Code::RuleForAll, message)
         .at(entry.key, "")
         .with_help("say whom it is for, or write `units = [\"*\"]` if everybody is meant")
