@@ -22,7 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("export", &["plan", "config::signal"]),
     ("supervisor", &["plan::policy"]),
     ("sim", &["supervisor", "plan::policy"]),
-    ("control", &["supervisor::snapshot"]),
+    ("control", &["supervisor::snapshot", "diagnostic::nearest_few"]),
     ("linux", &["supervisor", "plan", "control"]),
     ("cli", &["*"]),
     ("fuzz", &["diagnostic", "load", "resolve", "plan", "expr", "control", "linux"]),

@@ -83,7 +83,7 @@ pub enum Verb {
     Cat(UnitArg),
     /// Show a unit's environment.
     Env(EnvArgs),
-    /// Describe a key of the configuration files, or a code of an error.
+    /// Describe a key of the files, a code of an error, or a line of a program's output.
     Explain(ExplainArgs),
     /// Show how the units are doing.
     Status(StatusArgs),
@@ -304,8 +304,9 @@ pub struct EnvArgs {
 /// `explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// `stop.timeout`, `[ready]`, `unknown-key`; left out: a list of all.
-    #[arg(value_name = "KEY|CODE")]
+    /// `stop.timeout`, `[ready]`, `unknown-key`; a code or line of a program's output that a unit or profile knows;
+    /// left out: a list of all keys and codes.
+    #[arg(value_name = "KEY|CODE", allow_hyphen_values = true)]
     pub topic: Option<String>,
 }
 

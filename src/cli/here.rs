@@ -45,6 +45,19 @@ pub fn environ() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
+/// The environment that another process was started with.
+///
+/// # Errors
+/// It is gone, or somebody else's.
+pub fn environ_of(pid: i32) -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ"))?;
+    let pairs = bytes.split(|byte| *byte == 0).filter_map(|entry| {
+        let at = entry.iter().position(|byte| *byte == b'=')?;
+        Some((String::from_utf8(entry[..at].to_vec()).ok()?, entry[at + 1..].to_vec()))
+    });
+    Ok(pairs.collect())
+}
+
 /// Whether this is a container: then output goes to the console.
 pub fn in_container() -> bool {
     std::process::id() == 1

@@ -67,7 +67,7 @@ fn command_line() -> ExitCode {
         Err(error) => return ExitCode::from(usage(&error)),
     };
     let output = Output { format: line.global.output };
-    let context = Context { global: line.global, output, remembered: None };
+    let context = Context { global: line.global, output, remembered: None, inherited: None };
     match commands::run(&context, &line.verb) {
         Ok(code) => code,
         Err(error) => {

@@ -14,7 +14,9 @@ use super::output::Output;
 use super::trust;
 use crate::config;
 use crate::config::tree::{Layer, Node};
-use crate::diagnostic::{Diagnostic, SourceMap, has_errors, human, in_order, json, without_follow_ups};
+use crate::diagnostic::{
+    Diagnostic, SourceMap, has_errors, human, in_order, json, nearest, without_follow_ups,
+};
 use crate::facts::Facts;
 use crate::facts::read::Here;
 use crate::load::{self, FileSet};
@@ -33,7 +35,12 @@ pub struct Context {
     pub output: Output,
     /// What programs have said of this machine before: they are not asked again.
     pub remembered: Option<Facts>,
+    /// What units inherit, where that is not the environment of this process: a runner's own.
+    pub inherited: Option<Environ>,
 }
+
+/// Variables and their bytes.
+pub type Environ = Vec<(String, Vec<u8>)>;
 
 /// How much of this machine a verb may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +78,8 @@ pub struct Resolved {
     pub facts: Option<Facts>,
     /// Where things are.
     pub dirs: Dirs,
+    /// What units inherit; none if that is not looked at.
+    pub environ: Option<Environ>,
     /// What is wrong so far.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -129,7 +138,8 @@ impl Context {
         let Loaded { mut sources, files, units, mut diagnostics } = loaded;
         let prepared = resolve::prepare(&files, &sources);
         let facts = self.facts(&prepared, sees, &mut sources, &mut diagnostics)?;
-        let environment = (sees != Sees::Files).then(text_environment);
+        let environ = (sees != Sees::Files).then(|| self.environ());
+        let environment = environ.as_deref().map(texts);
         let dirs = if sees == Sees::Files { Dirs::default() } else { dirs(prepared.node()) };
         let options = Options {
             profile: self.global.profile.clone(),
@@ -147,7 +157,7 @@ impl Context {
         };
         let (graph, more) = resolve::resolve_prepared(prepared, &inputs, &mut sources);
         diagnostics.extend(more);
-        Ok(Resolved { sources, files, graph, facts, dirs, diagnostics })
+        Ok(Resolved { sources, files, graph, facts, dirs, environ, diagnostics })
     }
 
     /// The whole way. What is wrong has been said when this returns.
@@ -187,6 +197,11 @@ impl Context {
         }
         trust::refuse(&planned)?;
         Ok(planned)
+    }
+
+    /// What units inherit.
+    fn environ(&self) -> Environ {
+        self.inherited.clone().unwrap_or_else(here::environ)
     }
 
     /// Says what is wrong.
@@ -240,7 +255,7 @@ impl Context {
         if sees == Sees::Files {
             return Ok(None);
         }
-        let mut env = text_environment();
+        let mut env = texts(&self.environ());
         env.extend(prepared.node_env());
         let machine = Here { env, may_run_programs: sees == Sees::Programs };
         let mut facts = Facts::gather(&machine, &prepared.fact_declarations());
@@ -260,12 +275,11 @@ impl Context {
 
 /// Graph → plan, with everything that is wrong in both.
 pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
-    let environ = (sees != Sees::Files).then(here::environ);
     let env_file =
         |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
     let inputs = plan::Inputs {
         sources: &resolved.sources,
-        environ: environ.as_deref(),
+        environ: resolved.environ.as_deref(),
         env_file: &env_file,
         dirs: &resolved.dirs,
         container: sees != Sees::Files && here::in_container(),
@@ -336,12 +350,8 @@ fn is_file_name(unit: &str) -> bool {
 /// The error for a name nobody has.
 pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError {
     let error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{name}`"));
-    let near = known
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match near {
-        Some((_, name)) => error.hint(format!("did you mean `{name}`?")),
+    match nearest(name, known) {
+        Some(name) => error.hint(format!("did you mean `{name}`?")),
         None => error.hint("`tenon plan` lists what would run"),
     }
 }
@@ -363,11 +373,11 @@ pub fn saved_path(dirs: &Dirs) -> PathBuf {
     Path::new(&dirs.state).join("facts.toml")
 }
 
-fn text_environment() -> IndexMap<String, String> {
-    here::environ()
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
-        .collect()
+/// The variables that are text.
+fn texts(environ: &[(String, Vec<u8>)]) -> IndexMap<String, String> {
+    let text =
+        |(name, value): &(String, Vec<u8>)| Some((name.clone(), String::from_utf8(value.clone()).ok()?));
+    environ.iter().filter_map(text).collect()
 }
 
 /// Facts of a file, and what is wrong with them at the lines where they are written. JSON is a program's: it has no lines.

@@ -1,7 +1,7 @@
 //! Which files a profile consists of, and who extends whom. Looks at texts, nothing else.
 
 use super::error::{CliError, Kind};
-use crate::diagnostic::SourceMap;
+use crate::diagnostic::{SourceMap, nearest};
 use crate::load::FileSet;
 
 /// What a profile's own file says of itself, as far as it can be read.
@@ -57,13 +57,9 @@ pub fn named(files: &FileSet, sources: &SourceMap, word: &str) -> Result<String,
     if let Some(name) = by_alias {
         return Ok(name.to_owned());
     }
-    let near = names(files)
-        .map(|name| (strsim::jaro_winkler(word, name), name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
     let error = CliError::new(Kind::Usage, format!("there is no profile `{word}`"));
-    Err(match near {
-        Some((_, name)) => error.hint(format!("did you mean `{name}`?")),
+    Err(match nearest(word, names(files)) {
+        Some(name) => error.hint(format!("did you mean `{name}`?")),
         None => error.hint("`tenon profile list` lists what there is"),
     })
 }

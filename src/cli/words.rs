@@ -1,5 +1,7 @@
 //! What people type who come from somewhere else, and the word tenon has for it.
 
+use crate::diagnostic::nearest;
+
 /// Foreign word → what to type here.
 const WORDS: &[(&str, &str)] = &[
     ("up", "run"),
@@ -55,9 +57,5 @@ pub fn instead_of<'a>(word: &str, verbs: impl Iterator<Item = &'a str>) -> Optio
     if let Some((_, ours)) = WORDS.iter().find(|(foreign, _)| *foreign == lower) {
         return Some((*ours).to_owned());
     }
-    verbs
-        .map(|verb| (strsim::jaro_winkler(&lower, verb), verb))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, verb)| verb.to_owned())
+    nearest(&lower, verbs).map(str::to_owned)
 }

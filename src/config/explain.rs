@@ -1,8 +1,7 @@
 //! The table of keys and the codes in words: `tenon explain KEY`, `tenon explain CODE`, and the reference page.
 
 use super::keys::{self, FileKind, KEYS, Key, Kinds, SECTIONS, Section};
-use super::schema::nearest;
-use crate::diagnostic::Code;
+use crate::diagnostic::{Code, nearest};
 use std::fmt::Write as _;
 
 #[cfg(test)]

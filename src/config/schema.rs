@@ -7,7 +7,6 @@
 mod complete;
 mod lists;
 mod literals;
-mod nearest;
 mod unknown;
 mod values;
 
@@ -15,7 +14,6 @@ mod values;
 mod tests;
 
 pub use complete::{complete, is_complete};
-pub use nearest::nearest;
 
 use super::keys::{self, FileKind, Type};
 use super::tree::{Item, Node, Table};

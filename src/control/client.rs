@@ -2,6 +2,7 @@
 
 use super::framing::{Decoder, encode};
 use super::message::{Call, Error, INTERFACE, Reply};
+use nix::sys::socket::{getsockopt, sockopt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -68,6 +69,12 @@ impl Client {
     /// Talks over an open connection; `path` is only for messages.
     pub fn over(stream: UnixStream, path: &Path) -> Self {
         Self { stream, decoder: Decoder::default(), path: path.to_owned() }
+    }
+
+    /// The process that listens there, as this process's own pid namespace counts; none if it is of another one.
+    pub fn runner_pid(&self) -> Option<i32> {
+        let peer = getsockopt(&self.stream, sockopt::PeerCredentials).ok()?;
+        Some(peer.pid()).filter(|pid| *pid > 0)
     }
 
     /// Calls a method of the runner's interface and reads its one reply.

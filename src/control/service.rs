@@ -7,6 +7,7 @@ use super::message::{
     StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
+use crate::diagnostic::nearest_few;
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -378,11 +379,7 @@ fn select(selectors: &[String], runner: &dyn Runner) -> Result<Vec<String>, Erro
 
 /// The error for a name nobody has, with the nearest ones that somebody has.
 fn unknown_unit(name: &str, known: &[&str]) -> Error {
-    let mut near: Vec<(f64, &str)> =
-        known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate)).collect();
-    near.retain(|(likeness, _)| *likeness > 0.8);
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let suggestions = near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect();
+    let suggestions = nearest_few(name, known.iter().copied(), 3).into_iter().map(str::to_owned).collect();
     Error::UnknownUnit { unit: name.to_owned(), suggestions }
 }
 

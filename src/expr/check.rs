@@ -3,8 +3,9 @@
 use super::ast::{Kind, Label, Node, Op};
 use super::builtin::{Entry, FILTERS, FUNCTIONS, Filter, TESTS};
 use super::ops::Fault;
-use super::say::{listed, nearest};
+use super::say::listed;
 use super::{Handle, Names, Problem, ProblemKind, Scope, Value, eval, filters};
+use crate::diagnostic::nearest;
 
 /// Words that people bring from Jinja or elsewhere, and what they are here.
 const KNOWN_ELSEWHERE: [(&str, &str); 12] = [

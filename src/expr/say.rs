@@ -1,19 +1,4 @@
-//! Pieces of messages: did you mean, lists of names, quoted values.
-
-/// The candidate that `word` is most likely a slip of.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    let length = lower.chars().count();
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| {
-            let others = candidate.chars().count();
-            *distance <= length.max(others).div_ceil(3) && *distance < length.min(others)
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
+//! Pieces of messages: lists of names, quoted values.
 
 /// A list of names in backticks, shortened after a few.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {

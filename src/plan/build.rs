@@ -50,7 +50,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
     link(&mut made);
     require::check(world, &made, &diagnostics);
     let claims = ports::claims(world, &made, &diagnostics);
-    let reserves = ports::reserves(world, &diagnostics);
+    let reserves = ports::reserves(world, &made, &diagnostics);
     diagnostics.borrow_mut().extend(ports::clashes(graph, &claims, &reserves));
     for claim in claims {
         if let Some(made) = made.get_mut(claim.unit) {

@@ -3,7 +3,7 @@
 use super::policy::{Governor, Kind, PlanPolicy, UnitId};
 use super::select;
 use crate::config::tree::{Item, Node};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::expr::duration;
 use crate::resolve::{Unit, UnitGraph};
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ pub(super) fn governor(graph: &UnitGraph, policy: &PlanPolicy) -> (Governor, Vec
         if !graph.units.values().any(is_meant) {
             let message = format!("`governor.order` names `{selector}`, and no known unit matches");
             let warning = Diagnostic::warning(Code::EmptySelector, message).at(node.span, "");
-            warnings.push(match nearest(selector, graph) {
+            warnings.push(match nearest(selector, graph.units.keys()) {
                 Some(near) => warning.with_help(format!("did you mean `{near}`?")),
                 None => warning,
             });
@@ -61,12 +61,6 @@ pub(super) fn governor(graph: &UnitGraph, policy: &PlanPolicy) -> (Governor, Vec
         order,
     };
     (governor, warnings)
-}
-
-/// The known name that is spelt most like this one.
-fn nearest<'a>(selector: &str, graph: &'a UnitGraph) -> Option<&'a str> {
-    let close = graph.units.keys().map(|name| (strsim::jaro_winkler(selector, name), &**name));
-    close.filter(|(likeness, _)| *likeness > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 /// Its rules in a line: `10 restarts within 1m, 2 starting at once, 5s apart, store before engine@0`; `None`: it has

@@ -42,6 +42,7 @@ pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
 pub use secrets::{MASK, Settings, masked, ordered, tells};
+pub use select::selects;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;
@@ -170,6 +171,17 @@ pub enum OriginLayer {
     Bootstrap(String),
 }
 
+/// What decides what a claim comes to, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Knob {
+    /// What to change, and where.
+    pub words: String,
+    /// Where the value is from, if that may decide other claims as well: two of one source move together.
+    pub source: Option<String>,
+    /// What moves this claim alone, where `words` would move others with it.
+    pub alone: Option<String>,
+}
+
 /// One claim of the port plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortClaim {
@@ -182,7 +194,7 @@ pub struct PortClaim {
     /// Where it is written.
     pub span: Option<Span>,
     /// What to change to move it, in words: the key that decides, at the place where it would be written.
-    pub knob: Option<String>,
+    pub knob: Option<Knob>,
     /// Its `why`.
     pub why: Option<String>,
     /// The variable that its value reads, and who gave that its value.

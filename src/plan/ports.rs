@@ -5,9 +5,9 @@ mod knob;
 use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
-use super::{Origin, PortClaim, PortReserve, may_share, select};
+use super::{Knob, Origin, PortClaim, PortReserve, may_share, select};
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::port_range::PortRange;
 use crate::resolve::{Owner, UnitGraph};
 use std::cell::RefCell;
@@ -161,32 +161,58 @@ fn from(node: &Node, made: &Made<'_>) -> Option<(String, Origin)> {
     variables.find_map(|read| Some((read.member.clone(), env.winner(&read.member)?.clone())))
 }
 
-/// What the profile reserves.
-pub(super) fn reserves(world: World<'_>, diagnostics: &RefCell<Vec<Diagnostic>>) -> Vec<Reserved> {
+/// What the profile reserves: once, or once for each unit that a reservation names, over the variables of that unit.
+pub(super) fn reserves(
+    world: World<'_>,
+    made: &[Made<'_>],
+    diagnostics: &RefCell<Vec<Diagnostic>>,
+) -> Vec<Reserved> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
     let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
     let env = base_env(world);
-    let site = Site { world, owner: Owner::Profile, unit: None, env: &env };
-    let Some(scope) = site.scope() else { return Vec::new() };
-    let cx = Cx::new(&scope, &site, diagnostics);
-    let mut out = Vec::new();
+    let nobodys = Site { world, owner: Owner::Profile, unit: None, env: &env };
+    let mut out: Vec<Reserved> = Vec::new();
     for (name, key, node) in table.iter() {
         let Some(reserve) = node.as_table() else { continue };
-        turns(&cx, reserve, &mut |cx| {
-            let ranges = ranges(cx, reserve.get("value"));
-            let owner = reserve.get("owner").and_then(|owner| render::node(cx, owner));
-            let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
-            if !ranges.is_empty() {
-                let on = places(cx, reserve);
-                let shares = shares(cx, reserve);
-                let span = reserve.get("value").map_or(key, |value| value.span);
-                let why = why(reserve);
-                let reserve = PortReserve { name: name.to_owned(), ranges, on, owner, why, shares, span };
-                out.push(Reserved { reserve });
-            }
-        });
+        let mut at = |site: &Site<'_>| {
+            let Some(scope) = site.scope() else { return };
+            let cx = Cx::new(&scope, site, diagnostics);
+            turns(&cx, reserve, &mut |cx| {
+                let found = reservation(cx, name, key, reserve);
+                // Units with the same variables draw from the same ports.
+                out.extend(found.filter(|new| out.iter().all(|known| known.reserve != new.reserve)));
+            });
+        };
+        let names_units = reserve.get("labels").is_some() || reserve.get("units").is_some();
+        if !names_units {
+            at(&nobodys);
+            continue;
+        }
+        let selected =
+            |made: &&Made<'_>| made.is_planned() && select::selects(reserve, made.unit) == Some(true);
+        for made in made.iter().filter(selected) {
+            at(&Site::profile(world, made.unit, &made.env));
+        }
     }
     out
+}
+
+/// One reservation; none if it comes to no ports.
+fn reservation(cx: &Cx<'_>, name: &str, key: Span, reserve: &Table) -> Option<Reserved> {
+    let ranges = ranges(cx, reserve.get("value"));
+    let owner = reserve.get("owner").and_then(|owner| render::node(cx, owner));
+    let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
+    (!ranges.is_empty()).then(|| Reserved {
+        reserve: PortReserve {
+            name: name.to_owned(),
+            ranges,
+            on: places(cx, reserve),
+            owner,
+            why: why(reserve),
+            shares: shares(cx, reserve),
+            span: reserve.get("value").map_or(key, |value| value.span),
+        },
+    })
 }
 
 /// Claims that share a port and a place, and claims of reserved ports.
@@ -209,8 +235,8 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
             let place = one.port.on.iter().find(|place| other.port.on.contains(place));
             if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &other.port.ranges)) {
                 // Room is looked for where somebody can change something.
-                let last = other.port.knob.is_some() || one.port.knob.is_none();
-                let moved = if last { other } else { one };
+                let first = moves_alone(one, other) && !moves_alone(other, one);
+                let moved = if first { one } else { other };
                 let free = free_from(&moved.port, port, &taken(place, moved));
                 out.push(clash(one, other, (place, port), &free_words(&moved.port, free)));
             }
@@ -271,14 +297,40 @@ fn clash(one: &Claim, other: &Claim, (place, port): (&str, u16), room: &str) -> 
             );
         }
     }
-    let knobs: Vec<&str> = [one, other].iter().filter_map(|claim| claim.port.knob.as_deref()).collect();
-    let help = match knobs.as_slice() {
+    diagnostic.with_help(cure(one, other) + room)
+}
+
+/// What moves exactly one of two claims.
+fn cure(one: &Claim, other: &Claim) -> String {
+    let knobs: Vec<&Knob> = [one, other].iter().filter_map(|claim| claim.port.knob.as_ref()).collect();
+    match knobs.as_slice() {
         [] => "change one of the two values".to_owned(),
-        [knob] => format!("change {knob}"),
-        [a, b, ..] if a == b => format!("change {a}"),
-        [a, b, ..] => format!("change {a} or {b}"),
-    };
-    diagnostic.with_help(help + room)
+        [knob] => format!("change {}", knob.words),
+        [a, b, ..] if move_together(a, b) => {
+            let source = a.source.as_deref().unwrap_or(&a.words);
+            let alone: Vec<&str> = [a, b].iter().filter_map(|knob| knob.alone.as_deref()).collect();
+            match alone.as_slice() {
+                [] => format!(
+                    "{source} moves both, and no key moves one alone: let one of them read a value of its own"
+                ),
+                _ => format!("change {}: {source} would move both", alone.join(" or ")),
+            }
+        }
+        [a, b, ..] => format!("change {} or {}", a.words, b.words),
+    }
+}
+
+/// Whether both get their value from one place.
+fn move_together(one: &Knob, other: &Knob) -> bool {
+    one.words == other.words || one.source.is_some() && one.source == other.source
+}
+
+/// Whether something that can be written moves this one and leaves the other where it is.
+fn moves_alone(one: &Claim, other: &Claim) -> bool {
+    match (&one.port.knob, &other.port.knob) {
+        (Some(a), Some(b)) if move_together(a, b) => a.alone.is_some(),
+        (own, _) => own.is_some(),
+    }
 }
 
 /// `: from 28000 on there is room`.
@@ -299,7 +351,7 @@ fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16, free: Opt
         diagnostic = diagnostic.at(span, words(&claim.port.ranges));
     }
     diagnostic = diagnostic.context(reserve.reserve.span, words(&reserve.reserve.ranges));
-    let knob = claim.port.knob.as_deref().unwrap_or("the value");
+    let knob = claim.port.knob.as_ref().map_or("the value", |knob| &knob.words);
     diagnostic.with_help(format!("change {knob}{}", free_words(&claim.port, free)))
 }
 

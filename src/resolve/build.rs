@@ -14,7 +14,7 @@ use crate::config::keys::FileKind;
 use crate::config::schema::complete;
 use crate::config::tree::{Item, Layer, Node, Table};
 use crate::config::{finish, merge};
-use crate::diagnostic::{Code, Diagnostic, SourceMap};
+use crate::diagnostic::{Code, Diagnostic, SourceMap, nearest};
 use crate::facts::Declaration;
 use indexmap::{IndexMap, IndexSet};
 
@@ -208,8 +208,12 @@ impl Building<'_> {
             }
             world.files.push(file);
         }
-        for name in self.layers.library.profiles.keys() {
+        for (name, definition) in &self.layers.library.profiles {
             let tree = self.layers.profile(name, self.diagnostics);
+            if let Some(said) = catalogue::in_vain(name, definition, &tree, &self.layers.library.profiles) {
+                self.diagnostics.push(said);
+                continue;
+            }
             fact_names.extend(facts::declarations(&tree, "").into_iter().map(|fact| fact.name));
             let file = self.file(Owner::Profile, name, &tree);
             world.files.push(file);
@@ -340,7 +344,7 @@ impl Building<'_> {
         if let Some(node) = library.node.get("role").filter(|node| node.as_str() == Some(role)) {
             diagnostic = diagnostic.at(node.span, "");
         }
-        diagnostic = match names::nearest(role, known.iter().map(String::as_str)) {
+        diagnostic = match nearest(role, known.iter().map(String::as_str)) {
             Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
             None => diagnostic.with_help(format!(
                 "roles are {}",

@@ -2,11 +2,13 @@
 //! when the files are read, not only on the machine where it matters.
 
 use super::Owner;
+use super::library::Definition;
 use super::sites::one_or_more;
 use super::values::as_written;
 use super::world::{File, World};
 use crate::config::tree::{Item, Node};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, nearest};
+use indexmap::IndexMap;
 
 /// Words that `profile = "…"` gives a meaning of their own.
 pub(super) const RESERVED: [&str; 2] = ["auto", "none"];
@@ -28,6 +30,28 @@ pub(super) fn check(world: &World, diagnostics: &mut Vec<Diagnostic>) {
             diagnostics.extend(same_condition(one, other));
         }
     }
+}
+
+/// Drop-ins of a profile that nobody has: most likely the folder's name is misspelt, and nothing of it counts.
+pub(super) fn in_vain(
+    name: &str,
+    definition: &Definition,
+    tree: &Node,
+    all: &IndexMap<String, Definition>,
+) -> Option<Diagnostic> {
+    const MAKES_A_PROFILE: [&str; 3] = ["extends", "detect", "fallback"];
+    if definition.has_file() || MAKES_A_PROFILE.iter().any(|key| tree.get(key).is_some()) {
+        return None;
+    }
+    let message = format!("this is a drop-in of `{name}`, a profile that is not known");
+    let diagnostic = Diagnostic::error(Code::UnknownProfile, message).at(definition.span, "");
+    let others = all.iter().filter(|(_, other)| other.has_file()).map(|(name, _)| name);
+    Some(match nearest(name, others) {
+        Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
+        None => {
+            diagnostic.with_help(format!("a new profile is `profiles/{name}.toml`, or `extends` another"))
+        }
+    })
 }
 
 fn aliases(file: &File) -> Vec<(&str, Span)> {

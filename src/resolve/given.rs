@@ -3,13 +3,12 @@
 
 use super::layers::split_instance;
 use super::library::{Definition, Library};
-use super::names::nearest;
 use super::params::ParamKind;
 use super::world::{File, World};
 use super::{Options, Owner};
 use crate::config::parse::parse;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span};
+use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, nearest};
 use indexmap::IndexMap;
 
 /// One `--set UNIT.PARAM=VALUE`.
@@ -190,11 +189,11 @@ pub(super) fn check(
         .filter_map(|(unit, key, node)| Some((unit, key, node.as_table()?)))
     {
         for (param, span, _) in values.iter() {
-            diagnostics.extend(unknown(world, templates, (unit, key), (param, span)));
+            diagnostics.extend(unknown(world, library, templates, (unit, key), (param, span)));
         }
     }
     for set in sets {
-        diagnostics.extend(unknown(world, templates, (&set.unit, set.span), (&set.param, set.span)));
+        diagnostics.extend(unknown(world, library, templates, (&set.unit, set.span), (&set.param, set.span)));
         let decl = declarations(world, &set.unit).find_map(|file| file.decls.get(&set.param));
         if decl.is_some_and(|decl| decl.kind == ParamKind::Secret) {
             diagnostics.push(
@@ -224,8 +223,26 @@ fn declarations<'a>(world: &'a World, name: &'a str) -> impl Iterator<Item = &'a
     })
 }
 
+/// The tables for what extends a unit that is known and is only extended; none if nothing is.
+fn heirs(library: &Library, unit: &str) -> Option<String> {
+    library.units.get(unit)?;
+    let extends = |definition: &Definition| {
+        definition.layers().iter().any(|layer| layer.get("extends").and_then(Node::as_str) == Some(unit))
+    };
+    let heirs = library.units.iter().filter(|(_, definition)| extends(definition));
+    let tables: Vec<String> = heirs
+        .map(
+            |(name, _)| {
+                if name.contains('@') { format!("`[set.\"{name}\"]`") } else { format!("`[set.{name}]`") }
+            },
+        )
+        .collect();
+    (!tables.is_empty()).then(|| tables.join(", "))
+}
+
 fn unknown(
     world: &World,
+    library: &Library,
     templates: &[String],
     (unit, unit_span): (&str, Span),
     (param, param_span): (&str, Span),
@@ -248,6 +265,9 @@ fn unknown(
             ));
         } else if templates.contains(&format!("{unit}@")) {
             diagnostic = diagnostic.with_help(format!("`{unit}@` is a template: write `[set.\"{unit}@\"]`"));
+        } else if let Some(heirs) = heirs(library, unit) {
+            diagnostic = diagnostic
+                .with_help(format!("`{unit}` never runs itself: give them to what extends it, {heirs}"));
         } else if let Some(near) = nearest(unit, known) {
             diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
         }

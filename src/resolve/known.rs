@@ -3,10 +3,9 @@
 use super::edges::unit_kind;
 use super::layers::{Layers, split_instance};
 use super::library::{Definition, Library};
-use super::names::nearest;
 use super::{Options, UnitKind};
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, nearest};
 use crate::plan::policy::UnitName;
 use indexmap::{IndexMap, IndexSet};
 

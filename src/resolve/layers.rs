@@ -3,10 +3,9 @@
 //! the command line.
 
 use super::library::{Definition, Library};
-use super::names::nearest;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
 use crate::config::{finish, merge};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, nearest};
 use indexmap::IndexMap;
 
 /// Keys of a file that are not passed on to the files that extend it.

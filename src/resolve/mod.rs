@@ -33,7 +33,6 @@ mod world;
 mod tests;
 
 pub use build::{Prepared, prepare, resolve, resolve_prepared};
-pub use names::nearest;
 pub use scope::{EnvSource, UnitScope};
 
 use crate::config::tree::{Layer, Node};

@@ -5,7 +5,7 @@ use super::world::{FileId, World};
 use super::{Owner, sites::sites};
 use crate::config::schema::problem;
 use crate::config::tree::Node;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::expr::{Each, Expr, LocalNames, Names, Problem, ProblemKind, Template, Value};
 use crate::facts::BUILTIN;
 
@@ -141,19 +141,6 @@ fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
         }
         Place::Unit | Place::File | Place::Fact => diagnostic,
     }
-}
-
-/// The known word that is nearest to a misspelt one, if one is near.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let length = word.chars().count();
-    // Something of the word must be left.
-    let limit = (length / 3).max(1).min(length.saturating_sub(1));
-    known
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 /// The choice that is nearest to a misspelt value.

@@ -1,14 +1,13 @@
 //! Which profile: by name, by alias, or by what the machine is.
 
 use super::build::strings;
-use super::names::nearest;
 use super::scope::{EnvView, UnitScope};
 use super::sites::one_or_more;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Options, Owner};
 use crate::config::tree::Node;
-use crate::diagnostic::{Code, Diagnostic, Level, Span};
+use crate::diagnostic::{Code, Diagnostic, Level, Span, nearest};
 use crate::expr::Expr;
 
 /// Chooses the profile, notes it in the world, and says why.

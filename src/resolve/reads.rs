@@ -6,7 +6,7 @@
 use super::known::KnownUnits;
 use super::scope::{EnvSource, EnvView, UnitScope};
 use super::selection::Selection;
-use super::sites::{Frame, Site, SiteKind, concerns, sites};
+use super::sites::{Frame, Place, Site, SiteKind, concerns, sites};
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Owner, Require};
@@ -57,7 +57,8 @@ pub(super) fn missing(
         };
         let scope = UnitScope::new(world, profile, Some(file), EnvView::Given(&NotKnown));
         for site in sites(tree, true) {
-            let about_units = matches!(site.section, "rule" | "bootstrap" | "ports");
+            let about_units = matches!(site.section, "rule" | "bootstrap" | "ports")
+                || site.section == "reserve" && site.place == Place::Unit;
             if about_units && applies(&site, &unit.name, &context.labels) {
                 touch(world, &unit.name, &site, &site.frames, &scope);
             }

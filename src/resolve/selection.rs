@@ -3,14 +3,14 @@
 use super::build::{elsewhere, is_enabled, strings};
 use super::edges::{EdgeKey, selectors, written};
 use super::known::{Known, KnownUnits};
-use super::names::{nearest, suggest};
+use super::names::suggest;
 use super::scope::{EnvView, UnitScope};
 use super::select::Selector;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{AbsentEdge, Edge, Options, Placement, UnitKind};
 use crate::config::tree::{Item, Layer, Node};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, nearest};
 use crate::plan::policy::UnitName;
 use indexmap::IndexMap;
 use std::collections::VecDeque;

@@ -177,7 +177,12 @@ impl<'a> Walk<'a, '_> {
     fn things(&mut self, node: &'a Node) {
         for (name, _, thing) in node.as_table().into_iter().flat_map(Table::iter) {
             self.thing = thing.as_table().map(|table| (name, table));
+            let place = self.place;
+            if self.section == "reserve" && thing.as_table().is_some_and(names_units) {
+                self.place = Place::Unit;
+            }
             self.formats(thing);
+            self.place = place;
         }
     }
 
@@ -253,6 +258,11 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
     }
     texts("labels").any(|wanted| labels.iter().any(|label| label == wanted))
         || texts("units").any(|text| super::select::Selector::parse(text).matches(name, labels))
+}
+
+/// Whether a named thing says whom it concerns.
+pub(super) fn names_units(thing: &Table) -> bool {
+    thing.get("labels").is_some() || thing.get("units").is_some()
 }
 
 /// The elements of a list, or the one value that stands for a list of one.

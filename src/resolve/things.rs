@@ -7,18 +7,20 @@
 //! a mistake.
 
 use super::known::KnownUnits;
-use super::names::nearest;
 use super::sites::one_or_more;
 use super::world::File;
 use super::{Owner, build::strings};
 use crate::config::keys;
 use crate::config::schema::is_complete;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Level};
+use crate::diagnostic::{Code, Diagnostic, Level, nearest};
 use indexmap::IndexSet;
 
 /// Sections whose things select units by `labels` and `units`.
-const SELECTING: &[&str] = &["rule", "require", "bootstrap", "ports", "signature"];
+const SELECTING: &[&str] = &["rule", "require", "bootstrap", "ports", "reserve", "signature"];
+/// Sections of a profile whose things change what runs: one for every unit that has nearly the name of another is no
+/// other thing.
+const FOR_ALL: &[&str] = &["rule", "bootstrap"];
 /// What a rule does to variables that it names.
 const ACTIONS: &[&str] = &["default", "fill", "set", "prepend", "append", "merge", "unset"];
 
@@ -111,7 +113,7 @@ fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
         if !is_complete(section, table) {
             continue;
         }
-        let for_all = section == "rule" && is_for_all(file, table);
+        let for_all = FOR_ALL.contains(&section) && is_for_all(file, table);
         let below = all.iter().filter(|(_, lower, _)| lower.node.layer < entry.node.layer);
         let near = nearest(name, below.clone().map(|(name, _, _)| *name));
         let near = near.and_then(|near| below.clone().find(|(name, _, _)| *name == near));
@@ -128,12 +130,13 @@ fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
                     .context(lower.key, "the one below")
                     .with_patch(format!("did you mean `{near}`?"), entry.key, *near);
                 diagnostics.push(if for_all {
-                    diagnostic.with_help("a rule of its own says whom it is for: `labels` or `units`")
+                    diagnostic
+                        .with_help(format!("{word} of its own says whom it is for: `labels` or `units`"))
                 } else {
                     diagnostic
                 });
             }
-            None if for_all => diagnostics.push(rule_for_all(name, entry)),
+            None if for_all && section == "rule" => diagnostics.push(rule_for_all(name, entry)),
             None => {}
         }
     }
@@ -171,7 +174,7 @@ fn word(section: &str) -> &'static str {
     }
 }
 
-/// A rule of a profile that says of nobody that it is for them.
+/// A thing of a profile that says of nobody that it is for them.
 fn is_for_all(file: &File, rule: &Table) -> bool {
     file.owner == Owner::Profile && rule.get("labels").is_none() && rule.get("units").is_none()
 }

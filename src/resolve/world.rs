@@ -354,6 +354,7 @@ impl World {
             };
             let mut losers: Vec<(Layer, Option<Span>, String)> = Vec::new();
             for lower in &candidates[at + 1..] {
+                self.beaten(file, name, decl, lower);
                 losers.push((lower.layer, Some(lower.span), words(lower)));
             }
             for loser in decl.default.iter().flat_map(|default| &default.losers) {
@@ -369,6 +370,19 @@ impl World {
             met.missing.insert((file, name.to_owned()));
         }
         Ok(Param { value: Value::Nothing, layer: Layer::Default, span: None, secret, losers: Vec::new() })
+    }
+
+    /// A value that another one beats is wrong all the same if it is wrong as it is written: it counts as soon as the
+    /// other is taken away. What a fallback would stand in for is not told.
+    fn beaten(&self, file: FileId, name: &str, decl: &Decl, node: &Node) {
+        let Some(raw) = super::params::literal(node).filter(|_| decl.fallback.is_none()) else { return };
+        if decl.empty_is_default && raw == Value::Str("".into()) {
+            return;
+        }
+        if let Err(why) = decl.convert(&raw) {
+            // It is told; nobody has it.
+            let _ = self.invalid(file, name, node, &raw, &why);
+        }
     }
 
     fn raw_value(&self, file: FileId, node: &Node) -> Result<Value, String> {

@@ -348,6 +348,8 @@ fn budgets_and_times_go_on() {
     }
     until("its giving up", || (field(&env, "crash", "state") == "failed").then_some(()));
     assert_eq!(field(&env, "crash", "restarts"), 4);
+    assert_eq!(runner.stop(), 0);
+}
 
 #[test]
 fn data_is_lost_by_name_and_not_by_a_pattern() {

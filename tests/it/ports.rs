@@ -195,3 +195,38 @@ fn lines_that_explain_themselves_reach_status_why_and_events() {
     assert_eq!(json["signs"][0]["name"], "E14");
     assert_eq!(json["signs"][0]["count"], 2);
 }
+
+#[test]
+fn a_code_of_a_program_is_explained_from_the_files_that_know_it() {
+    let env = TestEnv::new();
+    env.write("units/engine.toml", "command = [\"sleep\", \"1000\"]\nlabels = [\"card\"]\n");
+    env.write("units/pool.toml", "command = [\"sleep\", \"1000\"]\n[signature.full]\npattern = 'code -200\\b'\nhint = \"no room (-200)\"\n");
+    env.write(
+        "profiles/p.toml",
+        "[signature.E14]\nlabels = [\"card\"]\npattern = \"E14|used repeatedly\"\nhint = \"two share an address\"\n",
+    );
+    env.write("tenon.toml", "profile = \"p\"\n");
+    let e14 = "signature E14  (node/profiles/p.toml:1)\n  two share an address\n  pattern   E14|used repeatedly\n  \
+               looked for in the output of engine  (for label:card)\n";
+    let full = "signature full  (node/units/pool.toml:2)\n  no room (-200)\n  pattern   code -200\\b\n  \
+                looked for in the output of pool\n";
+    let check = |word: &str, expected: &str| {
+        assert_eq!(env.node(&["explain", word]).code(0).stdout, expected, "{word}");
+    };
+    check("E14", e14);
+    check("e14", e14);
+    check("signature.E14", e14);
+    check("[ERROR] IP is used repeatedly", e14);
+    check("-200", full);
+    // No profile: still explained, and said to be looked for by nobody.
+    env.write("tenon.toml", "");
+    check("E14", &e14.replace("of engine", "of no unit that runs here"));
+    let unknown = env.node(&["explain", "E41"]);
+    assert!(
+        unknown.code(1).stderr.contains("there is no key, section, code or signature `E41`"),
+        "{unknown:?}"
+    );
+    assert!(unknown.stderr.contains("did you mean `E14`?"), "{unknown:?}");
+    // tenon's own words need no files.
+    assert!(env.node(&["explain", "stop.timeout"]).code(0).stdout.starts_with("stop.timeout"));
+}

@@ -369,3 +369,62 @@ fn a_running_node_says_what_would_need_a_restart_and_differs_then() {
     assert!(differs.code(1).stdout.contains("env LINK: slow → fast"), "{differs:?}");
     drop(runner);
 }
+
+#[test]
+fn what_runs_is_compared_in_the_environment_of_the_runner() {
+    let env = node();
+    let mut service = env.command(&["--dir", "shipped", "--dir", "node", "run"]);
+    service.env("FROM_THE_SERVICE", "1").env("SHARED", "service");
+    let runner = env.run_command(service);
+    until("both run", || {
+        let status = tenon(&env, &["status", "--output", "json"]).stdout;
+        (status.matches("\"pid\"").count() >= 3).then_some(())
+    });
+    // Whoever comes over ssh has other variables.
+    let elsewhere = |args: &[&str]| {
+        let mut command = env.command(&[&["--dir", "shipped", "--dir", "node"], args].concat());
+        env.answer(&command.env("SHARED", "ssh").env("SSH_TTY", "/dev/pts/1").output().unwrap())
+    };
+    let same = elsewhere(&["diff"]);
+    assert_eq!(same.code(0).stdout, "the files are the same plan as what runs\n", "{}", same.stderr);
+    fs::write(
+        env.path("node/tenon.toml"),
+        "profile = \"g2\"\nrun = [\"store\", \"web\"]\n[env]\nSHARED = \"{{ env.SHARED }}!\"\n",
+    )
+    .unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&elsewhere(&["diff", "--output", "json"]).code(1).stdout).unwrap();
+    assert_eq!(json["environment"], "runner");
+    assert_eq!(json["units"][0]["changes"][0]["words"], "env SHARED: service → service!");
+    drop(runner);
+}
+
+/// A member of the control group may ask the runner and may not read its environment.
+#[test]
+fn where_the_runners_environment_cannot_be_read_it_is_said() {
+    if !nix::unistd::geteuid().is_root() {
+        return crate::pid1::skip("another user's environment", "only root changes users");
+    }
+    let env = node();
+    fs::set_permissions(env.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    env.write("tenon.toml", "profile = \"g2\"\nrun = [\"web\"]\n[control]\ngroup = \"nogroup\"\n");
+    let mut service = env.command(&["--dir", "shipped", "--dir", "node", "run"]);
+    service.env("SHARED", "service");
+    let runner = env.run_command(service);
+    until("it runs", || (tenon(&env, &["status"]).code == 0).then_some(()));
+    let inner = env.command(&["--dir", "shipped", "--dir", "node", "diff"]);
+    let mut member = std::process::Command::new("setpriv");
+    member
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    member.env_clear().current_dir(env.path("")).env("SHARED", "ssh");
+    for (name, value) in inner.get_envs() {
+        member.env(name, value.unwrap_or_default());
+    }
+    let answer = env.answer(&member.output().unwrap());
+    assert!(answer.code(1).stdout.contains("env SHARED: service → ssh"), "{answer:?}");
+    assert!(answer.stderr.contains("inherited variables are those of this shell"), "{answer:?}");
+    assert!(answer.stderr.contains("ask as root or as the runner's user"), "{answer:?}");
+    drop(runner);
+}

@@ -67,6 +67,35 @@ fn without_numbers(word: &str) -> String {
     text.replace("Nms", "Ns")
 }
 
+/// Commands that the tour's prose names: whoever reads them types them.
+fn named_in_prose(page: &str) -> Vec<String> {
+    let section =
+        page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour");
+    let prose: String = section.split("```").step_by(2).collect();
+    let words = prose
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
+    words.filter(|words| words.starts_with("tenon ")).collect()
+}
+
+#[test]
+fn what_the_tour_names_it_also_runs() {
+    let page = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, steps) = read_tour(&page);
+    for named in named_in_prose(&page) {
+        assert!(
+            steps.iter().any(|step| step.command.starts_with(&named)),
+            "`{named}` works in no fresh folder"
+        );
+    }
+    assert_eq!(
+        named_in_prose("\n## A two-minute tour\nsay `tenon top` in\n```sh\n`tenon x`\n```\n"),
+        ["tenon top"]
+    );
+}
+
 #[test]
 fn the_readmes_tour_prints_what_it_shows() {
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();

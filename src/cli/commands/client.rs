@@ -1,6 +1,7 @@
 //! What verbs that talk to the runner share: where the socket is, and jobs with a time limit.
 
 use crate::cli::error::{CliError, Kind};
+use crate::cli::here;
 use crate::cli::pipeline::Context;
 use crate::control::client::{Client, ClientError};
 use serde::Serialize;
@@ -13,6 +14,58 @@ pub const SOON: Option<Duration> = Some(Duration::from_secs(10));
 /// Connects to the runner.
 pub fn connect(context: &Context) -> Result<Client, CliError> {
     Ok(Client::connect(&context.socket_path())?)
+}
+
+/// Whose environment stands for what units inherit, when files are compared with what runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inherited {
+    /// The runner's, as it was started with: what its units really inherit.
+    Runner,
+    /// That of this process: no runner is up.
+    NoRunner,
+    /// That of this process, because the runner's cannot be read, and why.
+    Here(String),
+}
+
+impl Inherited {
+    /// What is to be said of a comparison.
+    pub fn caveat(&self) -> Option<String> {
+        match self {
+            Inherited::Runner | Inherited::NoRunner => None,
+            Inherited::Here(why) => Some(format!(
+                "inherited variables are those of this shell, for the runner's cannot be read ({why}): ask as root or as \
+                 the runner's user"
+            )),
+        }
+    }
+
+    /// For programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Inherited::Runner => "runner",
+            Inherited::NoRunner | Inherited::Here(_) => "caller",
+        }
+    }
+}
+
+/// The same context, seen from where the runner stands: with its environment, and the role that this gives it. A shell
+/// over ssh has other variables than a service.
+pub fn as_the_runner_sees(context: &Context) -> (Context, Inherited) {
+    let mut seen = context.clone();
+    let Ok(client) = Client::connect(&context.socket_path()) else { return (seen, Inherited::NoRunner) };
+    let Some(pid) = client.runner_pid() else {
+        return (seen, Inherited::Here("it is in another pid namespace".to_owned()));
+    };
+    match here::environ_of(pid) {
+        Ok(environ) => {
+            let role = environ.iter().find(|(name, _)| name == "TENON_ROLE");
+            let role = role.and_then(|(_, value)| String::from_utf8(value.clone()).ok());
+            seen.global.role = seen.global.role.or(role);
+            seen.inherited = Some(environ);
+            (seen, Inherited::Runner)
+        }
+        Err(error) => (seen, Inherited::Here(format!("pid {pid}: {error}"))),
+    }
 }
 
 /// Asks for a change and waits for its outcome.

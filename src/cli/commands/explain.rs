@@ -1,22 +1,42 @@
-//! `tenon explain`: a key, a section or a code, from the tables that decode and report them.
+//! `tenon explain`: a key, a section or a code, from the tables that decode and report them; and a line or code of a
+//! program's output, from the signatures of units and profiles.
+
+mod signatures;
 
 use crate::cli::args::ExplainArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::Context;
 use crate::config::explain::{explain_code, explain_key};
 use crate::config::keys::KEYS;
-use crate::diagnostic::Code;
+use crate::diagnostic::{Code, nearest};
 use serde_json::{Value, json};
 
 /// Runs the verb.
 pub fn run(context: &Context, args: &ExplainArgs) -> Result<(), CliError> {
     let Some(topic) = &args.topic else { return list(context) };
-    let text = match explain_code(topic) {
-        Some(text) => text,
-        None => explain_key(topic).map_err(|near| not_found(topic, &near))?,
+    let own = match explain_code(topic) {
+        Some(text) => Ok(text),
+        None => explain_key(topic),
+    };
+    // The words of what runs are looked up in the files; tenon's own need none.
+    let is_signature = topic.trim_start_matches('[').starts_with("signature.");
+    let (text, found) = match own {
+        Ok(text) if !is_signature => (text, None),
+        Ok(text) => {
+            let (found, _) = signatures::find(context, topic);
+            (if found.is_empty() { text } else { found.text() }, Some(found))
+        }
+        Err(near) => {
+            let (found, names) = signatures::find(context, topic);
+            if found.is_empty() {
+                return Err(not_found(topic, near, &names));
+            }
+            (found.text(), Some(found))
+        }
     };
     if context.output.is_json() {
-        return context.output.json(&json!({ "topic": topic, "text": text }));
+        let found = found.map(|found| found.json());
+        return context.output.json(&json!({ "topic": topic, "text": text, "signatures": found }));
     }
     context.output.data(&text)
 }
@@ -43,9 +63,11 @@ fn list(context: &Context) -> Result<(), CliError> {
     context.output.data(&keys.chain(codes).collect::<Vec<_>>().join("\n"))
 }
 
-fn not_found(topic: &str, near: &[String]) -> CliError {
-    let error = CliError::new(Kind::Failed, format!("there is no key, section or code `{topic}`"));
-    match near {
+fn not_found(topic: &str, mut near: Vec<String>, signatures: &[String]) -> CliError {
+    let message = format!("there is no key, section, code or signature `{topic}`");
+    let error = CliError::new(Kind::Failed, message);
+    near.extend(nearest(topic, signatures.iter().cloned()));
+    match near.as_slice() {
         [] => error.hint("`tenon explain` lists them all"),
         near => error.hint(format!("did you mean `{}`?", near.join("` or `"))),
     }

@@ -308,6 +308,8 @@ pub static KEYS: &[Key] = &[
     k("reserve.*", "on", Args, "Where.").d(r#"["host"]"#).of(Kinds::PROFILE),
     k("reserve.*", "shares", Str, "Claims with this word are what is reserved here.").of(Kinds::PROFILE),
     k("reserve.*", "when", Expr, "False: nothing is reserved.").of(Kinds::PROFILE),
+    k("reserve.*", "labels", Strings, "Once for each unit with one of these labels, over its own variables; what comes to the same is one reservation.").of(Kinds::PROFILE).plain(),
+    k("reserve.*", "units", Selectors, "The same for these units: names and globs.").of(Kinds::PROFILE).plain(),
     k("reserve.*", "each", Each, "One reservation for each.").of(Kinds::PROFILE),
     k("reserve.*", "why", Str, "The reason, shown wherever the ports are shown.").of(Kinds::PROFILE),
     k("reserve.*", "enabled", Bool, "`false` removes it.").d("true").of(Kinds::PROFILE).plain(),

@@ -1,12 +1,12 @@
 //! A merged tree, for what only all layers together can have wrong: keys a table cannot do without, keys that exclude
 //! each other, keys of another kind of unit, tables inside merged JSON.
 
+use super::a;
 use super::unknown::is_variable;
-use super::{a, nearest};
 use crate::config::keys::FileKind;
 use crate::config::parse::quoted;
 use crate::config::tree::{Entry, Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, SourceMap, Span};
+use crate::diagnostic::{Code, Diagnostic, SourceMap, Span, nearest};
 
 /// Named things, the keys of which one must be there, and what it is for.
 const REQUIRED: &[(&str, &[&str], &str)] = &[

@@ -1,6 +1,5 @@
 //! Lists: commands, arguments, edges, conditional and repeated elements.
 
-use super::nearest::nearest;
 use super::{At, Checker, Want, a};
 use crate::config::command::{CommandProblem, CommandProblemKind, split_all};
 use crate::config::keys::{self, FileKind, Form, Type};
@@ -8,7 +7,7 @@ use crate::config::parse::{key_path, quoted};
 use crate::config::signal;
 use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::expr::duration;
 
 /// What an edge may wait for.

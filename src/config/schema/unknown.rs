@@ -1,10 +1,9 @@
 //! A key that is not known here: misspelt, in the wrong table, or another program's word.
 
-use super::nearest::nearest;
 use super::{At, Checker};
 use crate::config::keys::{self, FileKind, KEYS, SECTIONS};
 use crate::config::tree::Node;
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, nearest};
 
 /// Words of other programs, and ours: `(theirs, section, key or table)`.
 const FOREIGN: &[(&str, &str, &str)] = &[

@@ -1,13 +1,12 @@
 //! Single values against their type.
 
-use super::nearest::nearest;
 use super::{Checker, Want, a};
 use crate::config::keys::{Form, Type};
 use crate::config::parse::quoted;
 use crate::config::signal;
 use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::expr::{Each, Expr, Template, duration, port_range::PortRange, size};
 use std::ops::Range;
 

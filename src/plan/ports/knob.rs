@@ -5,7 +5,7 @@
 
 use super::super::build::Made;
 use super::super::render::Cx;
-use super::super::{Origin, OriginLayer};
+use super::super::{Knob, Origin, OriginLayer};
 use crate::config::tree::{Item, Layer, Node};
 use crate::diagnostic::{Code, Diagnostic, Level, Span};
 use crate::expr::{Handle, Read, Scope, Template, Value};
@@ -68,7 +68,7 @@ fn supposing(cx: &Cx<'_>, node: &Node, read: &Read, value: &Value) -> (Vec<(u16,
 
 /// The name that decides, in words: what to change, and where it would be written. A member of an object that a rule has
 /// merged into a variable is decided by what that rule reads.
-pub(super) fn knob(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)], made: &Made<'_>) -> Option<String> {
+pub(super) fn knob(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)], made: &Made<'_>) -> Option<Knob> {
     let read = deciding(cx, node, claimed)?;
     let merged = (read.root == "env").then(|| merged(cx, &read.member, claimed, made)).flatten();
     let read = merged.and_then(|node| deciding(cx, node, claimed)).unwrap_or(read);
@@ -127,60 +127,93 @@ fn deciding(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)]) -> Option<Read> {
 }
 
 /// A variable: where it gets its value, or where one would beat what is there.
-fn variable(cx: &Cx<'_>, name: &str, made: &Made<'_>) -> String {
+fn variable(cx: &Cx<'_>, name: &str, made: &Made<'_>) -> Knob {
     let env = made.env.borrow();
-    let unit = format!("`[unit.{}.env]`", table_name(&made.unit.name));
     let of = &made.unit.name;
+    let table = format!("`[unit.{}.env]`", table_name(of));
     let place = |origin: &Origin| origin.span.map(|span| cx.sources.place(span));
-    let bare = |words: &str| format!("the variable `{name}` of `{of}`: write it in {unit} ({words})");
-    // A rule that left the variable alone would set it as soon as nobody else does.
-    let left = env.chain(name).iter().rev().find_map(|origin| match (&origin.layer, origin.action) {
+    let own = |words: &str| Knob {
+        words: format!("the variable `{name}` of `{of}`: write it in {table} ({words})"),
+        source: None,
+        alone: None,
+    };
+    let left = left_alone(cx, env.chain(name));
+    let Some(origin) = env.winner(name) else { return own("nothing sets it") };
+    let at = place(origin);
+    let comma = at.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
+    let words = match &origin.layer {
+        OriginLayer::Inherited => return own(&format!("it is inherited from the runner{left}")),
+        OriginLayer::EnvFile { path, line } => {
+            format!("the variable `{name}` of `{of}` in {path}:{line}{left}")
+        }
+        OriginLayer::Rule { name: rule, .. } => {
+            format!("the variable `{name}` of `{of}` (`[rule.{rule}]`{comma})")
+        }
+        OriginLayer::Tree(Layer::CommandLine) => format!("the variable `{name}`, which `--env` sets{left}"),
+        OriginLayer::Tree(_) | OriginLayer::Bootstrap(_) => {
+            format!("the variable `{name}` of `{of}` (set{comma}{left})")
+        }
+    };
+    let source = match &origin.layer {
+        OriginLayer::EnvFile { path, line } => Some(format!("`{name}` in {path}:{line}")),
+        OriginLayer::Tree(Layer::CommandLine) => Some(format!("`--env {name}=…`")),
+        OriginLayer::Inherited
+        | OriginLayer::Rule { .. }
+        | OriginLayer::Tree(_)
+        | OriginLayer::Bootstrap(_) => at.map(|place| format!("`{name}` ({place})")),
+    };
+    Knob { words, source, alone: beats(cx, origin).then(|| alone(cx, name, origin, &table)) }
+}
+
+/// A rule that left the variable alone would set it as soon as nobody else does.
+fn left_alone(cx: &Cx<'_>, chain: &[Origin]) -> String {
+    let left = chain.iter().rev().find_map(|origin| match (&origin.layer, origin.action) {
         (OriginLayer::Rule { name, .. }, "kept") => {
             let offers =
                 origin.offered.as_ref().map(|text| format!(", which offers {text}")).unwrap_or_default();
-            let place = place(origin).map(|place| format!(" ({place})")).unwrap_or_default();
+            let place = origin.span.map(|span| format!(" ({})", cx.sources.place(span))).unwrap_or_default();
             Some(format!(", so `[rule.{name}]`{place}{offers}, leaves it alone"))
         }
         _ => None,
     });
-    let left = left.unwrap_or_default();
-    match env.winner(name) {
-        None => bare("nothing sets it"),
-        Some(origin) => match &origin.layer {
-            OriginLayer::Inherited => bare(&format!("it is inherited from the runner{left}")),
-            OriginLayer::EnvFile { path, line } => {
-                format!("the variable `{name}` of `{of}` in {path}:{line}{left}")
-            }
-            OriginLayer::Rule { name: rule, .. } => {
-                let place = place(origin).map(|place| format!(", {place}")).unwrap_or_default();
-                format!("the variable `{name}` of `{of}` (`[rule.{rule}]`{place})")
-            }
-            OriginLayer::Tree(Layer::CommandLine) => {
-                format!("the variable `{name}`, which `--env` sets{left}")
-            }
-            OriginLayer::Tree(_) | OriginLayer::Bootstrap(_) => {
-                let place = place(origin).map(|place| format!(", {place}")).unwrap_or_default();
-                format!("the variable `{name}` of `{of}` (set{place}{left})")
-            }
-        },
+    left.unwrap_or_default()
+}
+
+/// Whether a unit's own table of the node file has more to say than who says it now.
+fn beats(cx: &Cx<'_>, origin: &Origin) -> bool {
+    match &origin.layer {
+        OriginLayer::Rule { .. } => matches!(origin.action, "default" | "fill"),
+        OriginLayer::Tree(Layer::CommandLine) | OriginLayer::Bootstrap(_) => false,
+        OriginLayer::Tree(Layer::NodeRole) => cx.graph().role.is_some(),
+        OriginLayer::Inherited | OriginLayer::EnvFile { .. } | OriginLayer::Tree(_) => true,
+    }
+}
+
+/// The unit's own table of the node file: of its role, where the role has the last word.
+fn alone(cx: &Cx<'_>, name: &str, origin: &Origin, table: &str) -> String {
+    match (&origin.layer, &cx.graph().role) {
+        (OriginLayer::Tree(Layer::NodeRole), Some(role)) => {
+            format!("`{name}` in `[roles.{role}.{}", table.trim_start_matches("`["))
+        }
+        _ => format!("`{name}` in {table}"),
     }
 }
 
 /// A parameter: the table of the node file that wins, or whoever wins over the node file.
-fn parameter(cx: &Cx<'_>, read: &Read, unit: &Unit) -> String {
+fn parameter(cx: &Cx<'_>, read: &Read, unit: &Unit) -> Knob {
     let graph = cx.graph();
-    let (table, params) = match (read.root.as_str(), cx.owner()) {
+    let (table, params, shared) = match (read.root.as_str(), cx.owner()) {
         ("param", Owner::Profile) => {
-            ("profile".to_owned(), graph.profile.as_ref().map(|profile| &profile.params))
+            ("profile".to_owned(), graph.profile.as_ref().map(|profile| &profile.params), true)
         }
-        ("param", Owner::Unit(_)) => (table_name(&unit.name), Some(&unit.params)),
-        (settings, _) => (settings.to_owned(), graph.units.get(settings).map(|unit| &unit.params)),
+        ("param", Owner::Unit(_)) => (table_name(&unit.name), Some(&unit.params), false),
+        (settings, _) => (settings.to_owned(), graph.units.get(settings).map(|unit| &unit.params), true),
     };
     let name = &read.member;
     let param: Option<&Param> = params.and_then(|params| params.get(name));
     let place =
         |span: Option<Span>| span.map(|span| format!(" ({})", cx.sources.place(span))).unwrap_or_default();
-    match param.map(|param| (param.layer, param.span)) {
+    let words = match param.map(|param| (param.layer, param.span)) {
         Some((Layer::CommandLine, _)) => {
             format!("`{name}`, which the command line gives (`--set`)")
         }
@@ -190,7 +223,10 @@ fn parameter(cx: &Cx<'_>, read: &Read, unit: &Unit) -> String {
         }
         Some((Layer::NodeUnit, span)) => format!("`{name}` in `[set.{table}]`{}", place(span)),
         _ => format!("`{name}` in `[set.{table}]`"),
-    }
+    };
+    // Whoever uses settings or the profile reads the same parameter.
+    let source = shared.then(|| words.clone());
+    Knob { words, source, alone: None }
 }
 
 /// A name as it stands in the header of a table.

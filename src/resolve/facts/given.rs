@@ -1,12 +1,11 @@
 //! Facts that somebody wrote down: `[facts]` of the node file, and the file of `--facts`. Their names must be known to
 //! somebody, and their values must be what the declaration says.
 
-use super::super::names::nearest;
 use super::super::params::{Decl, ParamKind, fact_decl, literal};
 use super::super::sites::{SiteKind, sites};
 use super::super::values;
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Level, SourceMap, Span};
+use crate::diagnostic::{Code, Diagnostic, Level, SourceMap, Span, nearest};
 use crate::expr::{Each, Expr, Template, Value};
 use crate::facts::{BUILTIN, Shape, shape};
 use indexmap::{IndexMap, IndexSet};

@@ -7,6 +7,7 @@
 use super::change::Target;
 use super::idle;
 use super::{broken, choosing, judged, overlay};
+use crate::cli::commands::client::{Inherited, as_the_runner_sees};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Loaded, Planned, Sees, once};
 use crate::cli::profiles;
@@ -47,11 +48,14 @@ pub struct Effect {
     idle: Vec<String>,
     /// What is wrong with it that was not wrong before: words for people have been said.
     warnings: usize,
+    /// Whose environment stands for what units inherit.
+    inherited: Inherited,
 }
 
 /// Judges the new text with every profile it reaches. What was wrong before is not its fault, except beside it: next to
 /// a file that cannot be read nothing can be judged.
 pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) -> Result<Effect, CliError> {
+    let (context, inherited) = &as_the_runner_sees(context);
     let mut changed = loaded.clone();
     overlay::lay(&mut changed, &target.name, &target.path, text);
     let reached = profiles::reached(&changed.files, &changed.sources, &target.name);
@@ -83,7 +87,16 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
     };
     let warnings = news.refuse(context, &changed, target, &own)?;
     let idle = idle::places(target, text, &own);
-    Ok(Effect { here: here_choice, reached: here_is_reached, difference, auto, others, idle, warnings })
+    Ok(Effect {
+        here: here_choice,
+        reached: here_is_reached,
+        difference,
+        auto,
+        others,
+        idle,
+        warnings,
+        inherited: inherited.clone(),
+    })
 }
 
 /// What is said of the changed files.
@@ -273,6 +286,9 @@ pub fn text(effect: &Effect, running: Option<&[Running]>) -> String {
     for line in &effect.idle {
         let _ = writeln!(out, "no effect: {line}");
     }
+    if let Some(caveat) = effect.inherited.caveat() {
+        let _ = writeln!(out, "{caveat}");
+    }
     match running {
         None => out.push_str("no runner is up: nothing that runs is touched\n"),
         Some([]) => out.push_str("nothing that runs needs a restart\n"),
@@ -315,5 +331,6 @@ pub fn json(effect: &Effect, running: Option<&[Running]>) -> Value {
         "no_effect": effect.idle,
         "needs_restart": running,
         "warnings": effect.warnings,
+        "environment": effect.inherited.word(),
     })
 }
