@@ -244,6 +244,23 @@ pub struct ProbeArgs {
     /// failures in a row as its files say.
     #[arg(long)]
     pub wait: bool,
+    /// With `--ready --wait`: give up after this long instead (`90s`, `never`). Whoever gave a `NOTIFY_SOCKET` hears what is
+    /// waited for, and is asked for the time.
+    #[arg(long, value_name = "TIME", value_parser = parse_patience, requires = "wait", conflicts_with = "health")]
+    pub timeout: Option<Patience>,
+}
+
+/// How long something may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not longer.
+    For(Duration),
+    /// For ever.
+    Never,
+}
+
+fn parse_patience(text: &str) -> Result<Patience, String> {
+    if text == "never" { Ok(Patience::Never) } else { parse_duration(text).map(Patience::For) }
 }
 
 /// `shell`.
@@ -281,6 +298,9 @@ pub struct ExportSystemdArgs {
     /// The path of tenon in the files (default: that of this program).
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
+    /// What the name of each file begins with: `tenon-` keeps clear of the machine's own services.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub prefix: String,
 }
 
 /// `env`.
