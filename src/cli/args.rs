@@ -7,6 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::times::{Patience, parse_duration, parse_patience};
+
 /// Keep services running, as declared in TOML.
 ///
 /// tenon starts units in order, keeps them alive, and stops them in reverse order: as PID 1 of a container, or as a
@@ -248,19 +250,6 @@ pub struct ProbeArgs {
     /// waited for, and is asked for the time.
     #[arg(long, value_name = "TIME", value_parser = parse_patience, requires = "wait", conflicts_with = "health")]
     pub timeout: Option<Patience>,
-}
-
-/// How long something may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// Not longer.
-    For(Duration),
-    /// For ever.
-    Never,
-}
-
-fn parse_patience(text: &str) -> Result<Patience, String> {
-    if text == "never" { Ok(Patience::Never) } else { parse_duration(text).map(Patience::For) }
 }
 
 /// `shell`.
@@ -694,11 +683,4 @@ fn parse_env(text: &str) -> Result<String, String> {
         Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
         Some(_) | None => Err("expected NAME=VALUE".to_owned()),
     }
-}
-
-/// `90s`, `5m`, `1h 30m`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| {
-        format!("`{text}` is not a time; write a number with a unit, such as `90s`, `5m` or `1h 30m`")
-    })
 }

@@ -1,9 +1,10 @@
 //! `tenon probe`: a unit's probes, asked by the runner or from here.
 
 use super::client::connect;
-use crate::cli::args::{Patience, ProbeArgs};
+use crate::cli::args::ProbeArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::cli::times::Patience;
 use crate::control::ProbeFinding;
 use crate::control::message::{ProbeReply, UnitCall};
 use crate::linux::in_place;
