@@ -165,7 +165,8 @@ impl Turn<'_> {
         if gone == Phase::Main && status.is_some() {
             this.last_exit = status;
             this.last_exit_by = match (stage, this.stop_signal) {
-                (Stage::Killed { .. }, _) => By::Ladder,
+                // A runner before this one had come as far as that.
+                (Stage::Killed { .. }, _) | (Stage::Held, Some(SIGKILL)) => By::Ladder,
                 (_, Some(sent)) if matches!(status, Some(ExitStatus::Signal { signal, .. }) if signal == sent) => {
                     By::Stop
                 }
