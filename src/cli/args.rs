@@ -7,6 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::times::{Patience, parse_duration, parse_patience};
+
 /// Keep services running, as declared in TOML.
 ///
 /// tenon starts units in order, keeps them alive, and stops them in reverse order: as PID 1 of a container, or as a
@@ -250,6 +252,10 @@ pub struct ProbeArgs {
     /// failures in a row as its files say.
     #[arg(long)]
     pub wait: bool,
+    /// With `--ready --wait`: give up after this long instead (`90s`, `never`). Whoever gave a `NOTIFY_SOCKET` hears what is
+    /// waited for, and is asked for the time.
+    #[arg(long, value_name = "TIME", value_parser = parse_patience, requires = "wait", conflicts_with = "health")]
+    pub timeout: Option<Patience>,
 }
 
 /// `shell`.
@@ -287,6 +293,9 @@ pub struct ExportSystemdArgs {
     /// The path of tenon in the files (default: that of this program).
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
+    /// What the name of each file begins with: `tenon-` keeps clear of the machine's own services.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub prefix: String,
 }
 
 /// `env`.
@@ -681,11 +690,4 @@ fn parse_env(text: &str) -> Result<String, String> {
         Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
         Some(_) | None => Err("expected NAME=VALUE".to_owned()),
     }
-}
-
-/// `90s`, `5m`, `1h 30m`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| {
-        format!("`{text}` is not a time; write a number with a unit, such as `90s`, `5m` or `1h 30m`")
-    })
 }

@@ -26,9 +26,14 @@ pub enum Kind {
     Config,
     /// A fault of tenon.
     Internal,
+    /// `become`: the unit was not executed. Every other status of that process is the unit's own.
+    NotExecuted,
     /// Whoever read the output has left: not an error.
     BrokenPipe,
 }
+
+/// systemd's own code for a program that it could not execute: no program means it, and `systemctl status` calls it `EXEC`.
+pub const NOT_EXECUTED: u8 = 203;
 
 /// One row of the table of exit codes: code, name, meaning.
 pub const EXIT_CODES: &[(u8, &str, &str)] = &[
@@ -45,6 +50,7 @@ pub const EXIT_CODES: &[(u8, &str, &str)] = &[
     (70, "internal", "a fault of tenon; please report it"),
     (75, "budget", "`run`: the stop budget was exceeded and something was killed"),
     (78, "config", "the configuration is wrong; nothing was started"),
+    (203, "not-executed", "`become`: the unit was not executed; any other status is the unit's own"),
 ];
 
 impl Kind {
@@ -62,6 +68,7 @@ impl Kind {
             Kind::Unavailable => 8,
             Kind::Internal => 70,
             Kind::Config => 78,
+            Kind::NotExecuted => NOT_EXECUTED,
         }
     }
 

@@ -25,6 +25,7 @@ mod pipeline;
 mod profiles;
 mod status_view;
 mod tar;
+mod times;
 mod toml_patch;
 mod trust;
 mod words;

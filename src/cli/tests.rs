@@ -120,7 +120,7 @@ fn unknown_verbs_name_tenons_word() {
 fn exit_codes_are_stable_and_each_kind_has_its_row() {
     use error::EXIT_CODES;
     let codes: Vec<u8> = EXIT_CODES.iter().map(|(code, _, _)| *code).collect();
-    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 8, 69, 70, 75, 78]);
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 8, 69, 70, 75, 78, 203]);
     let names = [
         (Kind::Failed, "failed"),
         (Kind::Usage, "usage"),
@@ -132,6 +132,7 @@ fn exit_codes_are_stable_and_each_kind_has_its_row() {
         (Kind::Unavailable, "unavailable"),
         (Kind::Internal, "internal"),
         (Kind::Config, "config"),
+        (Kind::NotExecuted, "not-executed"),
     ];
     for (kind, name) in names {
         assert_eq!(kind.name(), name);

@@ -16,9 +16,22 @@ pub fn atomically(path: &Path, text: &str) -> Result<(), CliError> {
         CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display()))
     };
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    in_place_of(&real, text).map_err(failed)
+}
+
+/// The same where whoever may write into the folder is not to say what is written to: a link is replaced, not followed.
+///
+/// # Errors
+/// As [`atomically`].
+pub fn atomically_here(path: &Path, text: &str) -> Result<(), CliError> {
+    in_place_of(path, text)
+        .map_err(|error| CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display())))
+}
+
+fn in_place_of(real: &Path, text: &str) -> std::io::Result<()> {
     let folder = real.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let before = fs::metadata(&real).ok();
+    fs::create_dir_all(folder)?;
+    let before = fs::symlink_metadata(real).ok().filter(fs::Metadata::is_file);
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // No loader reads a name that does not end in `.toml`.
     let temporary = folder.join(format!(".{name}.{}.new", std::process::id()));
@@ -31,12 +44,12 @@ pub fn atomically(path: &Path, text: &str) -> Result<(), CliError> {
             let _ = std::os::unix::fs::fchown(&file, Some(before.uid()), Some(before.gid()));
         }
         file.sync_all()?;
-        fs::rename(&temporary, &real)
+        fs::rename(&temporary, real)
     })();
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written.map_err(failed)?;
+    written?;
     // The rename lasts even if the machine stops now; where a folder cannot be synced, it lasts a little later.
     let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())

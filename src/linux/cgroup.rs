@@ -144,6 +144,20 @@ impl Cgroups {
         Ok(Some(made))
     }
 
+    /// Sets those limits again of a unit that was found here which its cgroup has lost: a runner that has ended may have had
+    /// its controllers taken back, so that the next one could be put where it was. Gives what could not be set, in words.
+    pub fn restore(&mut self, path: &Path, limits: &CgroupLimits) -> Vec<String> {
+        let lost: Vec<_> = limits.settings.iter().filter(|(_, file, _)| !path.join(file).exists()).collect();
+        if self.late && !lost.is_empty() {
+            self.hand_down();
+        }
+        let set = |(key, file, text): &(String, String, String)| {
+            let why = self.set(path, file, text).err()?;
+            Some(format!("cannot set `cgroup.{key}` to `{text}` again: {why}"))
+        };
+        lost.into_iter().filter_map(set).collect()
+    }
+
     fn set(&self, cgroup: &Path, file: &str, text: &str) -> Result<(), String> {
         let written = File::options()
             .write(true)
@@ -386,6 +400,19 @@ mod tests {
         let limits = CgroupLimits { settings: vec![setting], degrade: true, ..CgroupLimits::default() };
         cgroups.make("limited", &limits).unwrap();
         assert_eq!(fs::read_to_string(control).unwrap(), "+pids");
+        // A unit that was found has limits again where it has lost them, and only there.
+        let mut cgroups = take("a.service");
+        fs::write(at("cg/a.service/cgroup.subtree_control"), "").unwrap();
+        let path = cgroups.path("limited").unwrap();
+        fs::write(path.join("pids.max"), "7").unwrap();
+        assert_eq!(cgroups.restore(&path, &limits), [""; 0]);
+        assert_eq!(fs::read_to_string(path.join("pids.max")).unwrap(), "7");
+        assert_eq!(fs::read_to_string(at("cg/a.service/cgroup.subtree_control")).unwrap(), "");
+        fs::remove_file(path.join("pids.max")).unwrap();
+        // Here no kernel makes the file anew.
+        let why = cgroups.restore(&path, &limits);
+        assert!(why[0].starts_with("cannot set `cgroup.pids_max` to `9` again: "), "{why:?}");
+        assert_eq!(fs::read_to_string(at("cg/a.service/cgroup.subtree_control")).unwrap(), "+pids");
         // In a leaf of its own there is nothing to wait for.
         fs::write(at("cg/b.service/cgroup.controllers"), "pids").unwrap();
         take("b.service/runner");

@@ -7,7 +7,7 @@
 
 use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -31,6 +31,8 @@ const HELP_TIMEOUT: Duration = Duration::from_secs(60);
 const HELP_MAX: usize = 256 * 1024;
 /// How often a child, or a process that is waited for, is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// What one question, and the pause after it, may take: more than any probe.
+const MORE_TIME: Duration = Duration::from_secs(300);
 /// From one question to the next, where the files say nothing.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -152,16 +154,32 @@ fn extra_env(name: &str, exec: &UnitExec, run_dir: &Path) -> Result<Vec<(String,
     let mut extra: Vec<(String, String)> =
         given.filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     if !exec.credentials.is_empty() {
-        let folder = run_dir.join("become").join(name).join("credentials");
+        let folder = own_folders(run_dir).join(name).join("credentials");
         let folder = credentials::write(exec, Some(&folder))?;
         extra.push(("CREDENTIALS_DIRECTORY".to_owned(), folder));
     }
     Ok(extra)
 }
 
+/// Where units without a runner have folders of their names for what lasts no longer than their processes.
+pub fn own_folders(run_dir: &Path) -> PathBuf {
+    run_dir.join("become")
+}
+
 fn notify(text: &str) {
     // Nobody above, or nobody listening: both fine.
     let _ = sd_notify::notify(&[NotifyState::Custom(text)]);
+}
+
+/// Tells the manager above what the start of another unit waits for, and that this takes time.
+pub fn waits_for(what: &str) {
+    let what: String = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    notify(&format!("STATUS=waits for {what}\nEXTEND_TIMEOUT_USEC={}", MORE_TIME.as_micros()));
+}
+
+/// The wait is over.
+pub fn waits_no_longer() {
+    notify("STATUS=");
 }
 
 fn nofile() -> Option<(u64, u64)> {
@@ -322,12 +340,17 @@ pub fn probe(exec: &UnitExec, set: &ProbeSet) -> Result<Verdict, String> {
     }
 }
 
-/// Asks until a unit is ready: not before `settle`, no longer than its time-out. A main process that the manager above has
-/// named (`MAINPID`) and that ends meanwhile ends the wait.
+/// Asks until a unit is ready: not before `settle`, no longer than `timeout`. A main process that the manager above has
+/// named (`MAINPID`) and that ends meanwhile ends the wait. `waits` hears why it is not ready yet.
 ///
 /// # Errors
 /// In words, why it is not ready.
-pub fn wait_ready(exec: &UnitExec, ready: &Ready) -> Result<(), String> {
+pub fn wait_ready(
+    exec: &UnitExec,
+    ready: &Ready,
+    timeout: Option<Duration>,
+    waits: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     let set = askable(&exec.ready);
     let interval = match ready.by {
         ReadyBy::Poll { interval } => interval,
@@ -341,11 +364,12 @@ pub fn wait_ready(exec: &UnitExec, ready: &Ready) -> Result<(), String> {
             Verdict::Pass | Verdict::Degraded(_) => return Ok(()),
             Verdict::Fail(why) => why,
         };
-        if let Some(timeout) = ready.timeout
+        if let Some(timeout) = timeout
             && clock.now().0 + interval > timeout
         {
             return Err(format!("not ready within {}: {why}", words::span(timeout)));
         }
+        waits(&why);
         hold(interval, main)?;
     }
 }

@@ -4,6 +4,9 @@
 //! Two counters of a cgroup (version 2) matter. `oom_kill` counts the victims in it and below, whoever's memory ran out:
 //! in the unit's own cgroup it is the proof of a kill. `oom` counts how often its own limit (or one below) was the
 //! reason. So a victim of the machine, or of a cgroup above, moves the unit's `oom_kill` alone.
+//!
+//! Who is bound to memory nodes can use those up while others have free memory. The kernel counts that as it counts the
+//! whole machine, and by the time we look the victim's memory is free again: where there are several nodes, both are said.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +20,8 @@ pub struct OomWatch {
     counters: Vec<Counter>,
     /// The outermost cgroup that can be seen is the real root: what no limit explains is the whole machine's memory.
     sees_root: bool,
+    /// Several nodes have memory.
+    nodes: bool,
     /// What was found last: kills come in groups, and the counters have moved for all of them at once.
     last: Option<String>,
 }
@@ -40,12 +45,15 @@ enum Kind {
 impl OomWatch {
     /// Finds the counters and reads them.
     pub fn new() -> Self {
-        Self::at(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
+        let nodes = Path::new("/sys/devices/system/node/has_memory");
+        Self::at(Path::new("/proc"), Path::new("/sys/fs/cgroup"), nodes)
     }
 
-    fn at(proc: &Path, cgroups: &Path) -> Self {
+    fn at(proc: &Path, cgroups: &Path, nodes: &Path) -> Self {
+        // `0`, or a list: `0-1`, `0,2`.
+        let nodes = fs::read_to_string(nodes).is_ok_and(|list| list.contains(['-', ',']));
         let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-        let mut watch = Self { counters: Vec::new(), sees_root: true, last: None };
+        let mut watch = Self { counters: Vec::new(), sees_root: true, nodes, last: None };
         for line in text.lines() {
             let mut fields = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
@@ -89,8 +97,8 @@ impl OomWatch {
 
     /// Whether the kernel killed a process for memory since the last call: whose memory was used up, in words. `own`: a
     /// unit's cgroup and its counters at the unit's start; with it nobody else's misfortune is taken for the unit's.
-    /// Moves the marks on.
-    pub fn killed(&mut self, own: Option<(&Path, MemoryEvents)>) -> Option<String> {
+    /// `bound`: the memory nodes that it may use alone. Moves the marks on.
+    pub fn killed(&mut self, own: Option<(&Path, MemoryEvents)>, bound: Option<&str>) -> Option<String> {
         let (mut limit, mut somebody) = (None, false);
         for counter in &mut self.counters {
             let now = cgroup::counter(&counter.file, counter.name);
@@ -103,9 +111,15 @@ impl OomWatch {
             counter.seen = now;
         }
         let machine = || {
+            let nodes = match bound.filter(|_| self.nodes) {
+                Some(nodes) => format!(", or of the memory nodes that it is bound to ({nodes})"),
+                None if self.nodes => ", or of memory nodes that something is bound to".to_owned(),
+                None => String::new(),
+            };
             let above =
                 if self.sees_root { "" } else { ", or the limit of a cgroup that cannot be seen from here" };
-            format!("memory of the whole machine{above}")
+            let end = if nodes.is_empty() && above.is_empty() { "" } else { "," };
+            format!("memory of the whole machine{nodes}{above}{end}")
         };
         let found = somebody.then(|| limit.unwrap_or_else(machine));
         if let Some(found) = &found {
@@ -176,13 +190,13 @@ mod tests {
         }
 
         fn watch(&self) -> OomWatch {
-            OomWatch::at(&self.at("proc"), &self.at("cg"))
+            OomWatch::at(&self.at("proc"), &self.at("cg"), &self.at("has_memory"))
         }
     }
 
     /// What is told of the unit, whose counters were zero at its start.
     fn of_unit(machine: &Machine, watch: &mut OomWatch) -> Option<String> {
-        watch.killed(Some((&machine.at("cg/pod/box/a.unit"), MemoryEvents::default())))
+        watch.killed(Some((&machine.at("cg/pod/box/a.unit"), MemoryEvents::default())), None)
     }
 
     #[test]
@@ -222,8 +236,28 @@ mod tests {
         fs::write(machine.at("cg/memory.events"), "oom 0\noom_kill 1\n").unwrap();
         let mut watch = machine.watch();
         machine.kills(2);
-        let said = "memory of the whole machine, or the limit of a cgroup that cannot be seen from here";
+        let said = "memory of the whole machine, or the limit of a cgroup that cannot be seen from here,";
         assert_eq!(of_unit(&machine, &mut watch).unwrap(), said);
+    }
+
+    #[test]
+    fn where_there_are_several_nodes_they_may_be_what_was_used_up() {
+        let machine = Machine::new();
+        let check = |nodes: &str, bound: Option<&str>, expected: &str| {
+            fs::write(machine.at("has_memory"), nodes).unwrap();
+            machine.kills(0);
+            let mut watch = machine.watch();
+            machine.kills(1);
+            assert_eq!(watch.killed(None, bound).unwrap(), expected, "{nodes:?} {bound:?}");
+        };
+        check("0\n", None, "memory of the whole machine");
+        check("0\n", Some("0"), "memory of the whole machine");
+        check("0-1\n", None, "memory of the whole machine, or of memory nodes that something is bound to,");
+        check(
+            "0,2\n",
+            Some("2"),
+            "memory of the whole machine, or of the memory nodes that it is bound to (2),",
+        );
     }
 
     #[test]
@@ -240,11 +274,11 @@ mod tests {
     fn without_a_cgroup_of_its_own_the_nearest_counter_tells() {
         let machine = Machine::new();
         let mut watch = machine.watch();
-        assert_eq!(watch.killed(None), None);
+        assert_eq!(watch.killed(None, None), None);
         machine.count("pod/box", 1, 1, 1);
         machine.kills(1);
-        assert_eq!(watch.killed(None).unwrap(), "the limit of cgroup `/pod/box`");
-        assert_eq!(watch.killed(None), None);
+        assert_eq!(watch.killed(None, None).unwrap(), "the limit of cgroup `/pod/box`");
+        assert_eq!(watch.killed(None, None), None);
     }
 
     #[test]
@@ -260,6 +294,6 @@ mod tests {
         write(3);
         let mut watch = machine.watch();
         write(4);
-        assert_eq!(watch.killed(None).unwrap(), "the limit of cgroup `/pod`, 64.0 MB,");
+        assert_eq!(watch.killed(None, None).unwrap(), "the limit of cgroup `/pod`, 64.0 MB,");
     }
 }

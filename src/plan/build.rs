@@ -386,6 +386,8 @@ fn link(made: &mut [Made<'_>]) {
         made.policy.stop_after.sort();
         made.policy.stop_after.dedup();
         made.policy.conflicts = unit.conflicts.iter().filter_map(|(name, _)| id(name)).collect();
+        let elsewhere = unit.conflicts.iter().map(|(name, _)| name).filter(|name| id(name).is_none());
+        made.about.rivals = elsewhere.map(ToString::to_string).collect();
         if let Kind::Group { members } = &mut made.policy.kind {
             *members = unit.members.iter().filter_map(id).collect();
         }

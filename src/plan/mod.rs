@@ -98,6 +98,8 @@ pub struct About {
     pub limits: Vec<Traced>,
     /// Devices it uses (`[devices] ids`).
     pub devices: Vec<String>,
+    /// Units that may not be up with it (`conflicts`) and are none of the plan.
+    pub rivals: Vec<String>,
     /// Edges to units that do not run here: satisfied.
     pub absent: Vec<AbsentEdge>,
     /// Something of it is not known in this run (`check`).

@@ -79,8 +79,10 @@ fn plain_lists(
                     Vec::new()
                 }
             };
+            // Who is in conflict with a unit that does not run here is of interest where another manager runs both.
+            let counts = |other: FileId| key == "conflicts" || selection.runs(other);
             let others: Vec<FileId> =
-                files.into_iter().filter(|other| selection.runs(*other) && *other != file).collect();
+                files.into_iter().filter(|other| counts(*other) && *other != file).collect();
             for other in others {
                 plain_link(selecting, selection, (file, unit, sure), (key, node.span), other, diagnostics);
             }

@@ -201,12 +201,31 @@ const BY_HAND: &[(&str, &str, &str)] = &[
     ),
     ("web.service", "Wants=db.service", "needs: never Requires=, which would hand its restarts on"),
     ("web.service", "After=db.service", "until = ready"),
-    ("web.service", "ExecStartPre=TENON probe db --ready --wait", "waited for again at each start"),
+    (
+        "web.service",
+        "ExecStartPre=TENON probe db --ready --wait --timeout never",
+        "waited for again at each start, however long",
+    ),
+    (
+        "sync.service",
+        r#"ExecStartPre=/bin/sh -c "until /usr/bin/systemctl is-active --quiet 'web.service'; do systemd-notify \"--status=waits for web\" EXTEND_TIMEOUT_USEC=30000000 2>/dev/null || :; sleep 0.5; done; systemd-notify \"--status=\" 2>/dev/null || :""#,
+        "what tells of its readiness itself is asked of systemd",
+    ),
+    ("sync.service", "NotifyAccess=all", "who waits tells so"),
+    ("job.service", "ExecStopPost=/bin/rm -rf -- /run/tenon/become/job", "secrets do not outlive it"),
+    ("job.service", "Conflicts=rival.service", "conflicts with one that is not planned"),
+    ("job.service", "# - `conflicts`: starting this one stops `rival` instead of being refused", "L12"),
+    (
+        "failing.service",
+        "RestartPreventExitStatus=201 203 205 206 209 211 214 215 222 242",
+        "`start` is what was not executed",
+    ),
     ("web.service", "NotifyAccess=all", "any process of the unit may tell"),
     ("web.service", "TimeoutStartSec=90s", "ready.timeout: systemd watches over sd_notify"),
     ("web.service", "Restart=always", "a service's default"),
     ("web.service", "StartLimitBurst=6", "five more than the first"),
-    ("sync.service", "Requires=web.service", "on_restart = restart: it is taken along"),
+    ("sync.service", "Wants=web.service", "needs"),
+    ("sync.service", "PartOf=web.service", "on_restart = restart: it is taken along"),
     ("sync.service", "After=web.service", "until = ready"),
     ("job.service", "Type=oneshot", "a task"),
     ("job.service", "RemainAfterExit=yes", "stays satisfied"),
@@ -259,11 +278,6 @@ const BY_HAND: &[(&str, &str, &str)] = &[
         "# - it waits for the exec of `db` no longer than 3s: here without a limit",
         "until = spawned, timeout",
     ),
-    (
-        "web.service",
-        "# - `needs`: a wait that ends without the other one counts for `restart.max_restarts`",
-        "each is a start for systemd",
-    ),
     ("tenon.target", "# - `[governor]`: nothing counts or spaces the starts of all units", "governor"),
     (
         "tenon.target",
@@ -276,6 +290,7 @@ const BY_HAND: &[(&str, &str, &str)] = &[
 /// Lines that must not stand there.
 const NEVER: &[(&str, &str)] = &[
     ("web.service", "Requires=db.service"),
+    ("sync.service", "Requires=web.service"),
     ("failing.service", "RestartForceExitStatus=SIGHUP SIGINT SIGPIPE SIGTERM"),
     ("again.service", "RestartForceExitStatus=75"),
     ("sync.service", "StandardOutput=null"),
@@ -294,9 +309,13 @@ fn small() -> Node {
         )
         .file(
             "units/failing.toml",
-            "kind = \"task\"\ncommand = \"failing\"\n[restart]\npolicy = \"on_failure\"\n",
+            "kind = \"task\"\ncommand = \"failing\"\n[restart]\npolicy = \"on_failure\"\nexcept = [\"start\"]\n",
         )
-        .file("units/job.toml", "kind = \"task\"\ncommand = \"job\"\n")
+        .file(
+            "units/job.toml",
+            "kind = \"task\"\ncommand = \"job\"\ncredentials = { token = \"/etc/token\" }\nconflicts = [\"rival\"]\n",
+        )
+        .file("units/rival.toml", "command = \"rival\"\n")
         .file(
             "units/elsewhere.toml",
             "kind = \"external\"\n[ready]\ntcp = \"10.0.0.9:1\"\ntimeout = \"never\"\n",
@@ -452,4 +471,82 @@ fn a_named_unit_leaves_the_target_of_the_node_alone() {
         line.starts_with('/') && line.contains("/rel/tenon "),
         "systemd takes absolute paths only: {line}"
     );
+}
+
+#[test]
+fn what_no_export_has_made_is_not_written_over() {
+    let (node, into) = (small(), tempfile::tempdir().unwrap());
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(elsewhere.path(), "of somebody else").unwrap();
+    let path = into.path().join("job.service");
+    let check = |what: &str| {
+        let dir = into.path().display().to_string();
+        let output = node.command(&["export", "systemd", "--output-dir", &dir]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        assert!(
+            said.contains("job.service` is there already, and not from `tenon export systemd`"),
+            "{said}"
+        );
+        assert!(said.contains("give `--prefix tenon-`"), "{said}");
+        assert_eq!(std::fs::read_dir(into.path()).unwrap().count(), 1, "{what}: all of them or none");
+        assert_eq!(std::fs::read_to_string(elsewhere.path()).unwrap(), "of somebody else", "{what}");
+    };
+    // A link is another name of something, or a unit that is switched off.
+    std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
+    check("a link");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(into.path().join("nowhere"), &path).unwrap();
+    check("a link to nothing");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "[Service]\nExecStart=/bin/true\n").unwrap();
+    check("a file");
+    std::fs::remove_file(&path).unwrap();
+    // Its own are made anew.
+    export(&node, into.path(), "/usr/bin/tenon");
+    export(&node, into.path(), "/usr/bin/tenon");
+}
+
+#[test]
+fn a_prefix_is_in_every_name() {
+    let (node, into) = (small(), tempfile::tempdir().unwrap());
+    let dir = into.path().display().to_string();
+    let arguments = ["export", "systemd", "--output-dir", &dir, "--prefix", "my-", "--binary", "/bin/true"];
+    assert!(node.command(&arguments).output().unwrap().status.success());
+    for (name, text) in files(into.path()) {
+        assert!(name.starts_with("my-") || name == "tenon.target", "{name}");
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            if ["Wants", "After", "PartOf", "Conflicts", "BindsTo"].contains(&key) {
+                let own = ["tenon.target", "tenon.service"].contains(&value);
+                assert!(own || value.starts_with("my-"), "{name}: {line}");
+            }
+        }
+    }
+    let text = std::fs::read_to_string(into.path().join("my-sync.service")).unwrap();
+    assert!(text.contains("is-active --quiet 'my-web.service'"), "{text}");
+    assert!(text.lines().any(|line| line == "SyslogIdentifier=sync"), "{text}");
+    if let Some((clean, said)) = verify(into.path(), false) {
+        assert!(clean && said.is_empty(), "{said}");
+    }
+}
+
+#[test]
+fn a_name_of_the_machine_is_warned_of() {
+    // Debian's systemd brings it.
+    let taken = ["/usr/lib/systemd/system", "/lib/systemd/system"];
+    let Some(folder) = taken.iter().find(|folder| Path::new(folder).join("rescue.service").exists()) else {
+        return skipped("names of the machine", "no rescue.service: no systemd");
+    };
+    let node = Node::of("run = [\"rescue\"]\n").file("units/rescue.toml", "command = \"x\"\n");
+    let check = |more: &[&str], warned: bool| {
+        let output = node.command(&[&["export", "systemd"], more].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let warning = format!("`rescue.service` would take the place of {folder}/rescue.service");
+        assert_eq!(said.contains(&warning), warned, "{more:?}: {said}");
+        assert!(output.status.success(), "{said}");
+    };
+    check(&[], true);
+    check(&["--prefix", "tenon-"], false);
+    check(&["--user"], false);
 }

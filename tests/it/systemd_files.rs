@@ -39,6 +39,13 @@ fn the_shipped_units_are_clean() {
     }
 }
 
+/// What both services do where their runner has ended.
+fn stopped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/systemd").join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("ExecStopPost=-")).unwrap().to_owned()
+}
+
 #[test]
 fn the_time_for_a_stop_is_above_the_budget() {
     let text = std::fs::read_to_string(
@@ -57,6 +64,8 @@ fn the_time_for_a_stop_is_above_the_budget() {
         ("TimeoutStartSec=", "infinity"),
         ("NotifyAccess=", "main"),
         ("LimitMEMLOCK=", "infinity"),
+        // What a runner leaves behind must not keep the next one out of the service's cgroup.
+        ("ExecStopPost=-", stopped("user/tenon.service").as_str()),
     ] {
         assert_eq!(value(key), expected, "{key}");
     }

@@ -13,8 +13,13 @@ use crate::plan::policy::{Kind as UnitKind, UnitId, UnitPolicy};
 use crate::supervisor::snapshot::State;
 use std::path::{Path, PathBuf};
 
-/// Runs the verb. Returns if the unit has nothing to execute, or with why it cannot be.
+/// Runs the verb. Returns if the unit has nothing to execute, or with why it cannot be: whatever that is, with a status of
+/// its own, so that rules about the unit's exit codes never meet tenon's.
 pub fn run(context: &Context, args: &UnitArg) -> Result<(), CliError> {
+    become_it(context, args).map_err(|error| CliError { kind: Kind::NotExecuted, ..error })
+}
+
+fn become_it(context: &Context, args: &UnitArg) -> Result<(), CliError> {
     let (planned, id) = context.plan_for(&args.unit, Sees::Programs)?;
     let (policy, exec) = process(&planned, id)?;
     let run_dir = PathBuf::from(&planned.resolved.dirs.run);

@@ -3,11 +3,12 @@
 use super::client::connect;
 use crate::cli::args::ProbeArgs;
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Sees};
+use crate::cli::pipeline::{Context, Planned, Sees};
+use crate::cli::times::Patience;
 use crate::control::ProbeFinding;
 use crate::control::message::{ProbeReply, UnitCall};
 use crate::linux::in_place;
-use crate::plan::exec::ProbeSet;
+use crate::plan::exec::{ProbeSet, UnitExec};
 use crate::plan::policy::UnitPolicy;
 use crate::supervisor::Verdict;
 use std::time::Duration;
@@ -61,7 +62,7 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
     nothing_to_ask(args, policy, set)?;
     if args.wait {
         let waited = match &policy.health {
-            _ if args.ready => in_place::wait_ready(exec, &policy.ready),
+            _ if args.ready => wait_ready(args, &planned, (policy, exec)),
             Some(health) => in_place::wait_healthy(exec, health.failures, health.interval),
             None => Ok(()),
         };
@@ -79,6 +80,26 @@ fn from_here(context: &Context, args: &ProbeArgs) -> Result<(), CliError> {
     let detail = planned.plan.masked(&detail);
     let finding = ProbeFinding { probe: word.to_owned(), verdict: verdict.to_owned(), detail };
     show(context, &args.unit, &ProbeReply { findings: vec![finding] })
+}
+
+/// Waits for readiness. With a patience of its own it is somebody else that waits: who stands above it hears so.
+fn wait_ready(
+    args: &ProbeArgs,
+    planned: &Planned,
+    (policy, exec): (&UnitPolicy, &UnitExec),
+) -> Result<(), String> {
+    let timeout = match args.timeout {
+        None => return in_place::wait_ready(exec, &policy.ready, policy.ready.timeout, &mut |_| ()),
+        Some(Patience::For(time)) => Some(time),
+        Some(Patience::Never) => None,
+    };
+    let mut waits = |why: &str| {
+        in_place::waits_for(&format!("{}: {}", args.unit, planned.plan.masked_of(Some(exec), why)));
+    };
+    waits("asked whether it is ready");
+    in_place::wait_ready(exec, &policy.ready, timeout, &mut waits)?;
+    in_place::waits_no_longer();
+    Ok(())
 }
 
 /// What only the runner hears cannot be asked from here. (Waiting for readiness may still mean waiting out `settle`.)

@@ -1,10 +1,10 @@
 //! Edges → `Wants=`, `After=` and a question before the start.
 //!
-//! `Requires=` is right for one kind of edge only, the one whose other end takes this unit along
-//! (`on_restart = "restart"`): systemd hands every automatic restart of the required unit on to those that require it, and a
-//! start that it has cancelled because the required one failed is never tried again. What a `needs` edge promises – this
-//! unit waits, is retried, and is left alone when the other one crashes – is `Wants=` with `After=` and an `ExecStartPre=`
-//! that asks for the other one at each start.
+//! `Requires=` is right for none of them: systemd hands every automatic restart of the required unit on to those that require
+//! it, and a start that it has cancelled because the required one failed is never tried again. What a `needs` edge promises –
+//! this unit waits, however long, and is left alone when the other one crashes – is `Wants=` with `After=` and an
+//! `ExecStartPre=` that waits for the other one at each start. Where the other end takes this unit along
+//! (`on_restart = "restart"`), `PartOf=` hands the restart on, and nothing else.
 
 use super::file::UnitFile;
 use super::{Known, Options, quote, settings};
@@ -62,33 +62,38 @@ fn follows(plan: &Plan, from: UnitId, to: UnitId) -> bool {
 /// Everything that stands between this unit and others.
 pub fn write(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &mut UnitFile) {
     let Some(policy) = plan.policy.get(id) else { return };
-    let mut waits = false;
     for edge in &policy.edges {
         for to in expand(plan, edge.to) {
-            waits |= one(plan, policy, (edge, to), known, options, file);
+            one(plan, policy, (edge, to), known, options, file);
         }
     }
-    for to in &policy.conflicts {
-        if let (Some(name), Some(other)) = (known.service(*to), plan.policy.get(*to)) {
-            file.set(UNIT, "Conflicts", name);
-            file.lose(format!(
-                "`conflicts`: starting this one stops `{}` instead of being refused",
-                other.name
-            ));
-        }
-    }
+    conflicts(plan, id, known, options, file);
     spawned(plan, policy, known, file, options);
-    let retried =
-        policy.restart.enabled && policy.restart.policy != crate::plan::policy::RestartPolicy::Never;
-    if waits && retried && policy.restart.max_restarts.is_some() {
-        file.lose("`needs`: a wait that ends without the other one counts for `restart.max_restarts`");
-    }
-    if waits && !retried {
-        file.lose("`needs`: as it is not restarted, it is not tried again once what it needs is there");
+}
+
+/// Two that conflict are never in one plan together: the other one has files of its own if it was exported by its name.
+fn conflicts(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &mut UnitFile) {
+    let policy = plan.policy.get(id);
+    let planned = policy.map(|policy| policy.conflicts.as_slice()).unwrap_or_default().iter();
+    let planned =
+        planned.filter_map(|to| Some((known.service(*to)?.to_owned(), &*plan.policy.get(*to)?.name)));
+    let elsewhere = plan.about.get(id.0 as usize).map(|about| about.rivals.as_slice()).unwrap_or_default();
+    let elsewhere = elsewhere.iter().map(|name| (options.file_name(name, "service"), name.as_str()));
+    for (service, name) in planned.chain(elsewhere) {
+        file.set(UNIT, "Conflicts", service);
+        file.lose(format!("`conflicts`: starting this one stops `{name}` instead of being refused"));
     }
 }
 
-/// One edge to one unit. True: its start asks for the other one.
+/// Whether a start of this unit waits for others by commands of its own, which have to tell that they do.
+pub fn waits(plan: &Plan, id: UnitId) -> bool {
+    let edges = plan.policy.get(id).map(|policy| policy.edges.as_slice()).unwrap_or_default();
+    edges.iter().filter(|edge| edge.orders_start).any(|edge| {
+        expand(plan, edge.to).iter().any(|to| edge.kind == EdgeKind::Needs || !is_ordered(plan, edge, *to))
+    })
+}
+
+/// One edge to one unit.
 fn one(
     plan: &Plan,
     policy: &UnitPolicy,
@@ -96,11 +101,14 @@ fn one(
     known: &Known,
     options: &Options,
     file: &mut UnitFile,
-) -> bool {
-    let (Some(name), Some(other)) = (known.service(to), plan.policy.get(to)) else { return false };
+) {
+    let (Some(name), Some(other)) = (known.service(to), plan.policy.get(to)) else { return };
     let along = edge.restart_with && !policy.holds_data;
     match edge.kind {
-        EdgeKind::Needs if along => file.set(UNIT, "Requires", name),
+        EdgeKind::Needs if along => {
+            file.set(UNIT, "Wants", name);
+            file.set(UNIT, "PartOf", name);
+        }
         EdgeKind::Needs | EdgeKind::Wants => file.set(UNIT, "Wants", name),
         EdgeKind::After => {}
     }
@@ -120,7 +128,7 @@ fn one(
         file.lose(format!("it waits for the exec of `{other}` no longer than {time}: here without a limit"));
     }
     if edge.kind != EdgeKind::Needs {
-        return false;
+        return;
     }
     if along && edge.keep_on_stop {
         file.lose(format!("`on_stop = \"keep\"`: it stops when `{other}` is stopped"));
@@ -131,9 +139,8 @@ fn one(
         ));
     }
     if ordered {
-        file.set(SERVICE, "ExecStartPre", question(plan, to, name, options));
+        file.set(SERVICE, "ExecStartPre", wait(plan, to, name, options));
     }
-    ordered
 }
 
 /// A start that waits for the exec of units that are ready only later: `After=` would wait for their readiness, and would
@@ -149,8 +156,10 @@ fn spawned(plan: &Plan, policy: &UnitPolicy, known: &Known, file: &mut UnitFile,
     let show = options.systemctl_plain(&["show", "-p", "SubState", "-p", "Job", "\"$u\""]);
     let script = format!(
         "for u in {}; do while case \"$({show} | sort | tr '\\n' ' ')\" in Job=*SubState=dead*|*=start\\ |*=start-pre*) ;; \
-         *) false;; esac; do sleep 0.2; done; done",
-        names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(" ")
+         *) false;; esac; do {}; sleep 0.2; done; done; {}",
+        names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(" "),
+        tell("waits for the exec of $u"),
+        tell(""),
     );
     file.set(SERVICE, "ExecStartPre", quote::command(&["/bin/sh", "-c", &script]));
 }
@@ -200,13 +209,22 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// What fails, or waits, until a needed unit is there.
-fn question(plan: &Plan, to: UnitId, service: &str, options: &Options) -> String {
+/// What waits until a needed unit is there, however long that takes.
+fn wait(plan: &Plan, to: UnitId, service: &str, options: &Options) -> String {
     let name = plan.policy.get(to).map_or("", |policy| &*policy.name);
     let external = plan.policy.get(to).is_some_and(|policy| matches!(policy.kind, Kind::External { .. }));
     let probes = plan.exec.get(to.0 as usize).map(|exec| exec.ready.probes.as_slice()).unwrap_or_default();
     if external || (!probes.is_empty() && !probes.iter().any(Probe::is_pushed)) {
-        return options.tenon(&["probe", name, "--ready", "--wait"]);
+        return options.tenon(&["probe", name, "--ready", "--wait", "--timeout", "never"]);
     }
-    options.systemctl(&["is-active", "--quiet", service])
+    let ask = options.systemctl_plain(&["is-active", "--quiet", &shell_word(service)]);
+    let status = format!("waits for {}", name.replace(['\\', '"', '$', '`'], "?"));
+    let script = format!("until {ask}; do {}; sleep 0.5; done; {}", tell(&status), tell(""));
+    quote::command(&["/bin/sh", "-c", &script])
+}
+
+/// Says what a start waits for, and asks for more time than a look at it takes: to wait is no failure.
+fn tell(status: &str) -> String {
+    let more = if status.is_empty() { "" } else { " EXTEND_TIMEOUT_USEC=30000000" };
+    format!("systemd-notify \"--status={status}\"{more} 2>/dev/null || :")
 }

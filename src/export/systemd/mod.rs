@@ -41,9 +41,18 @@ pub struct Options {
     pub user: bool,
     /// Only these units; empty: all of the plan.
     pub units: Vec<String>,
+    /// What the name of each file begins with.
+    pub prefix: String,
+    /// Where `tenon become` keeps a folder for each unit, with the copies of its secrets.
+    pub folders: String,
 }
 
 impl Options {
+    /// The name of a unit's file.
+    fn file_name(&self, unit: &str, suffix: &str) -> String {
+        format!("{}.{suffix}", quote::name(&format!("{}{unit}", self.prefix)))
+    }
+
     /// A command line of tenon.
     fn tenon(&self, words: &[&str]) -> String {
         let mut all: Vec<&str> = vec![&self.tenon];
@@ -57,27 +66,19 @@ impl Options {
         let user = if self.user { " --user" } else { "" };
         format!("/usr/bin/systemctl{user} {}", words.join(" "))
     }
-
-    /// A command line of systemctl.
-    fn systemctl(&self, words: &[&str]) -> String {
-        let mut all = vec!["/usr/bin/systemctl"];
-        all.extend(self.user.then_some("--user"));
-        all.extend(words);
-        quote::command(&all)
-    }
 }
 
 /// The file names of the units that are exported or could be.
 struct Known(BTreeMap<UnitId, String>);
 
 impl Known {
-    fn of(plan: &Plan) -> Self {
+    fn of(plan: &Plan, options: &Options) -> Self {
         let units = plan.policy.units.iter().enumerate().filter(|(_, unit)| unit.skipped.is_none());
         Self(
             units
                 .map(|(at, unit)| {
                     let suffix = if matches!(unit.kind, Kind::Group { .. }) { "target" } else { "service" };
-                    (UnitId(at as u32), format!("{}.{suffix}", quote::name(&unit.name)))
+                    (UnitId(at as u32), options.file_name(&unit.name, suffix))
                 })
                 .collect(),
         )
@@ -93,7 +94,7 @@ impl Known {
 /// # Errors
 /// In words: two files would have one name, or a unit the name of tenon's own service.
 pub fn export(plan: &Plan, options: &Options) -> Result<Export, String> {
-    let known = Known::of(plan);
+    let known = Known::of(plan, options);
     let mut export = Export::default();
     let mut wanted = Vec::new();
     for (at, policy) in plan.policy.units.iter().enumerate() {
@@ -107,7 +108,9 @@ pub fn export(plan: &Plan, options: &Options) -> Result<Export, String> {
         }
         let (Some(exec), Some(name)) = (plan.exec.get(at), known.service(id)) else { continue };
         let made = match &policy.kind {
-            Kind::Group { members } => vec![group(policy, members, &known, options, &mut export.lost)],
+            Kind::Group { members } => {
+                vec![group((policy, name), members, &known, options, &mut export.lost)]
+            }
             Kind::External { .. } => external(policy, name, options, &mut export.lost),
             Kind::Service | Kind::Task { .. } => {
                 process(plan, (id, policy, exec), &known, options, &mut export.lost)
@@ -171,7 +174,7 @@ fn target(plan: &Plan, wanted: &[String], options: &Options, lost: &mut Vec<Lost
 
 /// A group is a target: it wants its members.
 fn group(
-    policy: &UnitPolicy,
+    (policy, name): (&UnitPolicy, &str),
     members: &[UnitId],
     known: &Known,
     options: &Options,
@@ -189,7 +192,7 @@ fn group(
         file.lose("`needs`, `wants`, `after` of a group: its members start without waiting for them");
     }
     keep(policy, &file, lost);
-    file.file(format!("{}.target", quote::name(&policy.name)))
+    file.file(name.to_owned())
 }
 
 /// Something elsewhere: a question that waits for its answer.
@@ -237,7 +240,8 @@ fn process(
     one_way(&mut file, options);
     edges::write(plan, id, known, options, &mut file);
     let task = matches!(policy.kind, Kind::Task { .. });
-    start(policy, exec, options, task, &mut file);
+    let waits = edges::waits(plan, id);
+    start((policy, exec), options, (task, waits), &mut file);
     restart::restart(policy, &mut file);
     if !task || !exec.argv.is_empty() {
         let before = edges::stop_after(plan, id, known, options, &mut file);
@@ -250,6 +254,10 @@ fn process(
     settings::resources(exec, &mut file);
     settings::scheduling(exec, &mut file);
     settings::output(&policy.name, exec, &mut file);
+    if !exec.credentials.is_empty() {
+        let folder = format!("{}/{}", options.folders, policy.name);
+        file.set(SERVICE, "ExecStopPost", quote::command(&["/bin/rm", "-rf", "--", &folder]));
+    }
     if policy.main {
         file.lose("`main`: its end ends nothing else");
     }
@@ -274,11 +282,19 @@ fn keep(policy: &UnitPolicy, file: &UnitFile, lost: &mut Vec<Lost>) {
 }
 
 /// What is executed, and when its start is over.
-fn start(policy: &UnitPolicy, exec: &UnitExec, options: &Options, task: bool, file: &mut UnitFile) {
+fn start(
+    (policy, exec): (&UnitPolicy, &UnitExec),
+    options: &Options,
+    (task, waits): (bool, bool),
+    file: &mut UnitFile,
+) {
     let become_it = options.tenon(&["become", &policy.name]);
     if task {
         file.set(SERVICE, "Type", "oneshot");
         file.set(SERVICE, "RemainAfterExit", "yes");
+        if waits {
+            file.set(SERVICE, "NotifyAccess", "all");
+        }
         file.set(SERVICE, "ExecStart", become_it);
         file.set(SERVICE, "TimeoutStartSec", "infinity");
         return;
@@ -286,7 +302,8 @@ fn start(policy: &UnitPolicy, exec: &UnitExec, options: &Options, task: bool, fi
     let notifies = exec.notifies_ready();
     // Where the unit does not tell itself, `tenon become` tells that it is about to execute it.
     file.set(SERVICE, "Type", "notify");
-    file.set(SERVICE, "NotifyAccess", if notifies { "all" } else { "main" });
+    // What waits for others before it tells so as well, and is not the main process.
+    file.set(SERVICE, "NotifyAccess", if notifies || waits { "all" } else { "main" });
     file.set(SERVICE, "ExecStart", become_it);
     let asked = exec.ready.probes.iter().any(|probe| !probe.is_pushed());
     if asked || !policy.ready.settle.is_zero() {

@@ -13,6 +13,9 @@ const SERVICE: &str = "Service";
 const LEAST: Duration = Duration::from_secs(1);
 /// The shortest time limit: 0 would be none.
 const AT_ONCE: Duration = Duration::from_millis(1);
+/// What a start ends with that never got as far as the program: 203 of `tenon become`, and of systemd for what an export
+/// asks of it (nice, limits, output, scheduling, CPUs, memory nodes).
+const NOT_EXECUTED: &str = "201 203 205 206 209 211 214 215 222 242";
 /// Deaths that systemd takes for a clean end, and tenon does not.
 const CLEAN_SIGNALS: [i32; 4] = [1, 2, 13, 15];
 
@@ -56,7 +59,12 @@ fn causes(restart: &Restart, task: bool, file: &mut UnitFile) {
                 CausePattern::Exit(code) => words.push(code.to_string()),
                 CausePattern::Signal(number) => words.push(signal(*number)),
                 CausePattern::Oom => file.lose(format!("`restart.{key}`: `oom` is no cause of its own")),
-                CausePattern::Start => file.lose(format!("`restart.{key}`: `start` is no cause of its own")),
+                CausePattern::Start => {
+                    words.push(NOT_EXECUTED.to_owned());
+                    file.lose(format!(
+                        "`restart.{key}`: `start` is a unit that was not executed; an end before readiness is its code or signal"
+                    ));
+                }
             }
         }
         words

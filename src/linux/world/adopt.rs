@@ -155,6 +155,7 @@ impl World {
         let Some(path) = self.cgroups.path(self.name(id)) else { return };
         let processes = cgroup::processes(&path);
         let Some(unit) = self.units.get_mut(id.0 as usize) else { return };
+        let limits = self.plan.exec.get(id.0 as usize).map(|exec| &exec.cgroup);
         if processes.is_empty()
             || (unit.current.is_some() && main.is_some_and(|pid| !processes.contains(&pid)))
         {
@@ -162,6 +163,10 @@ impl World {
         }
         // What is left of one that has ended is no descendant either.
         unit.foreign |= unit.current.is_none();
+        for why in limits.map(|limits| self.cgroups.restore(&path, limits)).unwrap_or_default() {
+            let unit = self.plan.policy.get(id).map_or("", |policy| &*policy.name);
+            tracing::warn!(unit, "{unit}: {why}");
+        }
         unit.facts.memory = cgroup::memory_events(&path);
         unit.facts.cgroup = Some(path);
     }

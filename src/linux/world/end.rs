@@ -72,7 +72,9 @@ impl World {
         let own = unit.facts.cgroup.as_deref().map(|path| (path, unit.facts.memory));
         // Always after a KILL, so that what happened to others is not taken for this one's later. Another end is looked
         // into where it is certain: the kernel may have killed a child.
-        let whose = if killed || own.is_some() { self.oom.killed(own) } else { None };
+        let bound = unit.facts.in_force.iter().find(|(name, _)| name == "sched.numa");
+        let bound = bound.and_then(|(_, shown)| shown.strip_prefix("bind:"));
+        let whose = if killed || own.is_some() { self.oom.killed(own, bound) } else { None };
         if unit.asked && !killed {
             return status;
         }

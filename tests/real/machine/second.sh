@@ -26,3 +26,29 @@ second stop kept
 check "adopted, hidden worker and all: gone at stop" "$(for pid in $before; do ls -d "/proc/$pid" 2>/dev/null; done)" ""
 second shutdown
 check "nothing of it is left" "$(ls -d "$top"/tenon-* 2>/dev/null)" ""
+
+# The same where the service manager has no leaf to give: the runner is in the service's own cgroup.
+top=/sys/fs/cgroup/third
+mkdir -p "$top"
+begin_third() { (setsid sh -c "echo 0 >$top/cgroup.procs && INVOCATION_ID=1 exec tenon run --dir /second" >"$1" 2>&1 &); }
+begin_third /tmp/third.1
+until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
+kept=$(echo "$top"/tenon-*/kept.unit)
+check "its limits need controllers in the service's cgroup" "$(grep -c pids "$top/cgroup.subtree_control")" 1
+before=$(tr '\n' ' ' <"$kept/cgroup.procs")
+kill -9 "$(cat /run/second/lock)"
+until_ok 10 sh -c '! tenon --dir /second status'
+has "nobody is let into it again" "$(sh -c "echo 0 >$top/cgroup.procs" 2>&1)" 'busy'
+# Where systemd puts what it runs after the main process.
+mkdir "$top/.control"
+sh -c "echo 0 >$top/.control/cgroup.procs && exec sh /stopped"
+rmdir "$top/.control"
+check "the service hands nothing down any more" "$(cat "$top/cgroup.subtree_control" "$top"/tenon-*/cgroup.subtree_control | tr -d '\n')" ""
+check "and its units live" "$(tr '\n' ' ' <"$kept/cgroup.procs")" "$before"
+begin_third /tmp/third.2
+until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
+has "the next runner is let in, and takes over" "$(cat /tmp/third.2)" 'running units of an earlier runner are kept'
+check "the same processes" "$(tr '\n' ' ' <"$kept/cgroup.procs")" "$before"
+check "and their limits hold again" "$(cat "$kept/pids.max")" 40
+second shutdown
+check "nobody is left" "$(find "$top" -name cgroup.procs -exec cat {} +)" ""
