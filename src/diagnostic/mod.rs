@@ -10,6 +10,7 @@
 mod code;
 mod human;
 mod json;
+mod secret;
 mod source;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 pub use code::Code;
 pub use human::{human, summary};
 pub use json::json;
+pub use secret::is_secret_name;
 pub use source::{FileId, SourceMap, Span};
 
 use std::collections::HashSet;

@@ -142,6 +142,7 @@ pub fn resolve_prepared(
         graph.units.insert(unit.name.clone(), unit_of(&world, unit, at, &mut planned));
     }
     diagnostics.extend(world.take_diagnostics());
+    super::secrets::hide(&world, &library, &graph, sources);
     graph.world = world;
     (graph, without_repeats(diagnostics, by_file))
 }
