@@ -2,9 +2,9 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, HoldCall, INTERFACE, InForce, InfoLine,
-    JobRequest, KillCall, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply, ReexecCall,
-    ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
-    StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    JobRequest, KillCall, LOSES_DATA, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply,
+    ReexecCall, ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall,
+    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::supervisor::snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
@@ -45,6 +45,12 @@ pub trait Runner {
     fn in_force(&self, unit: &str) -> Option<InForce> {
         let _ = unit;
         None
+    }
+    /// Units that are not among these, hold data, and would be stopped with them by a stop or a restart that takes all
+    /// along that need them.
+    fn data_reached(&self, units: &[String], restart: bool) -> Vec<String> {
+        let _ = (units, restart);
+        Vec::new()
     }
     /// Processes that nothing ties to a unit, in words.
     fn strays(&self) -> Vec<String> {
@@ -172,11 +178,11 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
         "Stop" => {
-            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
+            let (units, with_dependents) = stop_units(&parameters(call)?, false, runner)?;
             begin(JobRequest::Stop { units, with_dependents }, runner)
         }
         "Restart" => {
-            let (units, with_dependents) = stop_units(&parameters(call)?, runner)?;
+            let (units, with_dependents) = stop_units(&parameters(call)?, true, runner)?;
             begin(JobRequest::Restart { units, with_dependents }, runner)
         }
         "Hold" | "Unhold" => {
@@ -325,8 +331,17 @@ fn parameter_at_fault(message: &str, call: &Call) -> String {
     named.map_or_else(|| message.to_owned(), str::to_owned)
 }
 
-fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
-    Ok((some_units(&call.units, runner)?, call.with_dependents.unwrap_or(false)))
+fn stop_units(call: &StopCall, restart: bool, runner: &dyn Runner) -> Result<(Vec<String>, bool), Error> {
+    let units = some_units(&call.units, runner)?;
+    let with_dependents = call.with_dependents.unwrap_or(false);
+    if with_dependents && call.spare_data == Some(true) {
+        let lost = runner.data_reached(&units, restart);
+        if !lost.is_empty() {
+            let lost = lost.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(Error::Refused(format!("{LOSES_DATA}{lost}, and the data held would be lost")));
+        }
+    }
+    Ok((units, with_dependents))
 }
 
 /// At least one unit.

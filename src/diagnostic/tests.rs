@@ -180,7 +180,10 @@ fn check_shown(text: &str, secrets: &[&str], hidden: &str, expected: &str) {
     let shown = human(&[problem.clone()], &sources, false);
     assert!(shown.contains(&format!("1 | {expected}\n")), "{shown}");
     let words = shown + &json(&[problem], &sources).to_string();
-    assert!(secrets.iter().filter(|secret| secret.len() > 3).all(|secret| !words.contains(secret)), "{words}");
+    assert!(
+        secrets.iter().filter(|secret| secret.len() > 3).all(|secret| !words.contains(secret)),
+        "{words}"
+    );
 }
 
 #[test]

@@ -389,8 +389,14 @@ impl Merged {
 /// is how it is asked (the addresses of its probes may be new ones).
 fn until_then(unit: Incoming, old: UnitPolicy, exec: UnitExec, told: About) -> Incoming {
     let Incoming { id, policy, exec: new, about } = unit;
-    let policy =
-        UnitPolicy { kind: old.kind, ready: old.ready, health: old.health, steps: old.steps, ..policy };
+    let policy = UnitPolicy {
+        kind: old.kind,
+        ready: old.ready,
+        health: old.health,
+        steps: old.steps,
+        step_names: old.step_names,
+        ..policy
+    };
     let exec = UnitExec {
         log: new.log,
         reload: new.reload,

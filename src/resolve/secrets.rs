@@ -28,9 +28,9 @@ pub(super) fn hide(world: &World, library: &Library, graph: &UnitGraph, sources:
     }
     let params = graph.units.values().map(|unit| &unit.params);
     let params = params.chain(graph.profile.iter().map(|profile| &profile.params));
-    for (name, param) in params.flatten() {
+    for (_, param) in params.flatten() {
         if let Value::Str(text) = &param.value
-            && (param.secret || is_secret_name(name))
+            && param.secret
         {
             sources.hide(text);
         }
@@ -53,6 +53,7 @@ fn elsewhere<'a>(file: &'a File, library: &'a Library, name: &'a str) -> impl It
         .chain([&library.node])
         .flat_map(move |role| below(role.get("set")))
         .filter_map(move |(_, _, values)| values.as_table()?.get(name));
-    let own = below(file.tree.get("role")).filter_map(move |(_, _, role)| role.get("param")?.as_table()?.get(name));
+    let own =
+        below(file.tree.get("role")).filter_map(move |(_, _, role)| role.get("param")?.as_table()?.get(name));
     of_node.chain(own)
 }

@@ -249,6 +249,16 @@ fn refuse(lost: &[String]) -> Result<(), String> {
 }
 
 impl Supervisor {
+    /// Names of the units that are up, hold data, and would be reached by a stop of these (or a restart) with all that
+    /// need them, without being named themselves.
+    pub fn data_reached(&self, named: &[UnitId], restart: bool) -> Vec<String> {
+        let Ok(units) = self.expand(named) else { return Vec::new() };
+        let mut reached = if restart { self.graph.all_dependents(&units) } else { self.toppled(&units) };
+        reached.extend(units);
+        reached.retain(|unit| !named.contains(unit));
+        self.data_holders(reached)
+    }
+
     /// The units named, groups replaced by their members; an error for an id of no unit.
     pub(super) fn expand(&self, named: &[UnitId]) -> Result<Vec<UnitId>, String> {
         let mut units = Vec::new();
@@ -284,6 +294,13 @@ impl Supervisor {
 
     /// Refuses a stop of these units if it would reach one that holds data and that nobody named.
     fn refuse_loss(&self, named: &[UnitId], stopped: &[UnitId]) -> Result<(), String> {
+        let mut reached = self.toppled(stopped);
+        reached.retain(|unit| !named.contains(unit));
+        refuse(&self.data_holders(reached))
+    }
+
+    /// These, and whoever stops when they do.
+    fn toppled(&self, stopped: &[UnitId]) -> Vec<UnitId> {
         let mut reached = stopped.to_vec();
         let mut next = 0;
         while let Some(unit) = reached.get(next).copied() {
@@ -295,8 +312,7 @@ impl Supervisor {
             }
             next += 1;
         }
-        reached.retain(|unit| !named.contains(unit));
-        refuse(&self.data_holders(reached))
+        reached
     }
 
     /// The names of those among the units that are up and hold data.

@@ -83,6 +83,11 @@ impl Runner for World {
         })
     }
 
+    fn data_reached(&self, units: &[String], restart: bool) -> Vec<String> {
+        let ids: Vec<UnitId> = units.iter().filter_map(|unit| self.plan.policy.find(unit)).collect();
+        self.supervisor.data_reached(&ids, restart)
+    }
+
     fn strays(&self) -> Vec<String> {
         World::strays(self)
     }
