@@ -68,7 +68,15 @@ impl Supervisor {
         let (ready_at, until) = match unit.life() {
             Life::Ready(up) | Life::Unhealthy(up) => (up.ready_at, Time::default()),
             Life::Backoff { until } => (Time::default(), *until),
-            _ => (Time::default(), Time::default()),
+            Life::Inactive
+            | Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Stopping(_)
+            | Life::Finished
+            | Life::Failed
+            | Life::Skipped
+            | Life::Group(_) => (Time::default(), Time::default()),
         };
         let process = match unit.process() {
             Some((phase, Process::Running(pid))) => Some((phase, pid)),
@@ -241,7 +249,19 @@ impl Turn<'_> {
             (State::Finished, None) => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
             (State::Waiting, None) if wanted => Some(Life::Waiting(Waiting::for_others(self.now))),
-            _ => None,
+            (
+                State::Inactive
+                | State::Waiting
+                | State::Preparing
+                | State::Starting
+                | State::Ready
+                | State::Unhealthy
+                | State::Stopping
+                | State::Backoff
+                | State::Failed
+                | State::Skipped,
+                None,
+            ) => None,
         }
     }
 }

@@ -109,7 +109,14 @@ impl Turn<'_> {
             Life::Group(_) | Life::Inactive | Life::Finished | Life::Failed => {
                 self.enter(unit, Life::Skipped, cause);
             }
-            _ => self.message(unit, Input::Stop(cause)),
+            Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Skipped => self.message(unit, Input::Stop(cause)),
         }
     }
 
