@@ -133,8 +133,12 @@ fn explained(world: &World, file: FileId, site: &Site<'_>, found: &Problem) -> D
         diagnostic.helps.clear();
         let own =
             world.files.get(file).is_some_and(|file| &*file.name == root && file.owner != Owner::Profile);
-        if let Some(name) = name.strip_prefix(root).filter(|_| own) {
-            return diagnostic.with_help(format!("a file reads its own parameters as `param{name}`"));
+        if own {
+            let after = site.node.as_str().and_then(|text| text.get(found.range.start + root.len()..));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            let member = after.and_then(|text| text.strip_prefix('.')).unwrap_or_default();
+            let member = &member[..member.find(|c| !is_name(c)).unwrap_or(member.len())];
+            return diagnostic.with_help(format!("a file reads its own parameters as `param.{member}`"));
         }
         return diagnostic.with_help(format!(
             "`{root}` is a settings unit: add `uses = [\"{root}\"]` at the top of the file"

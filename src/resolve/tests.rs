@@ -318,7 +318,11 @@ fn units_of_the_command_line_replace_run() {
     let files =
         "--- units/a.toml\ncommand = 'a'\n--- units/b.toml\ncommand = 'b'\n--- tenon.toml\nrun = ['a']";
     plan(files, &["unit b"], "b (command line)");
-    check(files, &["unit c"], "error[unknown-unit]: there is no unit `c`");
+    check(
+        files,
+        &["unit c"],
+        "error[unknown-unit]: there is no unit `c`\n  help: write `units/c.toml`, or name one that is known: `a`, `b`",
+    );
     check(files, &["unit bb"], "error[unknown-unit]: there is no unit `bb`\n  help: did you mean `b`?");
 }
 
@@ -469,6 +473,7 @@ fn a_selector_that_matches_nobody_is_a_warning_and_an_error_in_needs() {
         &[],
         "error[empty-selector] units/a.toml:3: `needs` names `label:y`, and no known unit matches
          error[unknown-unit] units/a.toml:3: `needs` names `bbb`, and no unit of this name is known
+           help: write `units/bbb.toml`, or name one that is known: `a`, `b1`
          warning[empty-selector] units/a.toml:2: `after` names `label:x`, and no known unit matches
          warning[empty-selector] units/a.toml:2: `after` names `bb`, and no unit of this name is known
            help: did you mean `b1`?",

@@ -255,8 +255,11 @@ impl Supervisor {
     /// need them, without being named themselves.
     pub fn data_reached(&self, named: &[UnitId], restart: bool) -> Vec<String> {
         let Ok(units) = self.expand(named) else { return Vec::new() };
-        let mut reached = if restart { self.graph.all_dependents(&units) } else { self.toppled(&units) };
-        reached.extend(units);
+        let mut reached = self.toppled(&units);
+        if restart {
+            reached = self.graph.all_dependents(&units);
+            reached.extend(units);
+        }
         reached.retain(|unit| !named.contains(unit));
         self.data_holders(reached)
     }

@@ -160,7 +160,7 @@ fn what_changes_nothing_where_it_stands_is_said() {
     accepted("abstract = true\n[ready]\ntimeout = '5s'");
     check("kind = 'external'\n[ready]\ntimeout = 'never'", &[(Code::MissingKey, "kind")]);
     check(
-        "command = 'c'\nafter = [{ unit = 'a', on_stop = 'keep' }, 'b']\nwants = { unit = 'a', on_restart = 'restart' }",
+        "command = 'c'\nafter = [{ unit = 'a', on_stop = 'keep' }, 'b']\nwants = [{ unit = 'a', on_restart = 'restart' }]",
         &[(Code::DoesNothing, "on_restart"), (Code::DoesNothing, "on_stop")],
     );
     accepted("command = 'c'\nneeds = [{ unit = 'a', on_stop = 'keep', on_restart = 'restart' }]");
