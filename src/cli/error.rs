@@ -90,12 +90,14 @@ pub struct CliError {
     pub message: String,
     /// What to do.
     pub hints: Vec<String>,
+    /// The name that the runner does not know: the files may.
+    pub unit: Option<String>,
 }
 
 impl CliError {
     /// A failure with this cause.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hints: Vec::new() }
+        Self { kind, message: message.into(), hints: Vec::new(), unit: None }
     }
 
     /// A failure whose cause has been shown already.
@@ -145,7 +147,8 @@ impl From<RunnerError> for CliError {
             "the runner is of another version: restart it, or use the tenon it was started with";
         match error {
             RunnerError::UnknownUnit { unit, suggestions } => {
-                let error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{unit}`"));
+                let mut error = CliError::new(Kind::UnknownUnit, format!("no unit is called `{unit}`"));
+                error.unit = Some(unit);
                 match suggestions.as_slice() {
                     [] => error.hint("`tenon status` lists the units"),
                     names => error.hint(format!("did you mean `{}`?", names.join("` or `"))),

@@ -2,6 +2,7 @@
 //!
 //! - `args`: the command line, declared once (help, man pages and completions come from it).
 //! - `words`: foreign words and ours for them.
+//! - `known`: units that the files know and that do not run.
 //! - `pipeline`: what verbs share that read configuration.
 //! - `profiles`: which files a profile consists of, and who may write them.
 //! - `toml_patch`, `write`: a value changed in a text that people wrote; a file replaced in one step.
@@ -17,6 +18,7 @@ mod cat_view;
 mod commands;
 mod error;
 mod here;
+mod known;
 mod logfile;
 mod look;
 mod mask;
@@ -72,6 +74,7 @@ fn command_line() -> ExitCode {
     match commands::run(&context, &line.verb) {
         Ok(code) => code,
         Err(error) => {
+            let error = known::explained(&context, error);
             output.error(&error);
             ExitCode::from(error.kind.exit_code())
         }

@@ -10,6 +10,7 @@
 use super::args::Global;
 use super::error::{CliError, Kind};
 use super::here;
+use super::known;
 use super::output::Output;
 use super::trust;
 use crate::config;
@@ -22,7 +23,7 @@ use crate::facts::read::Here;
 use crate::load::{self, FileSet};
 use crate::plan::policy::UnitId;
 use crate::plan::{self, EnvFileText, Plan};
-use crate::resolve::{self, Dirs, Options, Placement, Prepared, Unit, UnitGraph};
+use crate::resolve::{self, Dirs, Options, Prepared, Unit, UnitGraph};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 
@@ -311,15 +312,7 @@ impl Planned {
             return Ok(id);
         }
         let unit = self.resolved.unit(name)?;
-        let why = match &unit.placement {
-            Placement::Planned(_) => "it has no process: its parameters are read by others".to_owned(),
-            Placement::Skipped(condition, _) => format!("its condition does not hold: {condition}"),
-            Placement::Elsewhere(why) => why.clone(),
-            Placement::Disabled => "`enabled = false`".to_owned(),
-            Placement::Masked => "it is masked by an empty file or a link to /dev/null".to_owned(),
-            Placement::NotSelected => "nothing asks for it".to_owned(),
-        };
-        Err(CliError::new(Kind::Unavailable, format!("`{name}` is not in the plan: {why}")))
+        Err(known::not_planned(&self.resolved, unit))
     }
 }
 

@@ -5,6 +5,7 @@
 //! can have wrong: a table that lacks a key, keys that exclude each other.
 
 mod complete;
+mod effect;
 mod lists;
 mod literals;
 mod unknown;

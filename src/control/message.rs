@@ -388,6 +388,9 @@ pub struct StartCall {
     pub replace: Option<bool>,
 }
 
+/// How a refusal begins that is about data alone: with the consent of whoever asks it would be done.
+pub const LOSES_DATA: &str = "this would also stop ";
+
 /// Parameters of `Stop` and `Restart`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -397,6 +400,9 @@ pub struct StopCall {
     /// With all that need them; units that hold data may be reached.
     #[serde(default)]
     pub with_dependents: Option<bool>,
+    /// All the same refuse what would reach a unit that holds data and is not named.
+    #[serde(default)]
+    pub spare_data: Option<bool>,
 }
 
 /// Parameters of `Hold` and `Unhold`.

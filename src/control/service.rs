@@ -2,9 +2,9 @@
 
 use super::message::{
     Access, Call, Error, EventRecord, EventsCall, EventsReply, HoldCall, INTERFACE, InForce, InfoLine,
-    JobRequest, KillCall, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply, ReexecCall,
-    ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall, StatusCall,
-    StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
+    JobRequest, KillCall, LOSES_DATA, LogLine, LogsCall, LogsReply, MachineEnd, PlanChange, PlanReply,
+    ReexecCall, ReloadCall, ReloadReply, Reply, RunnerInfo, SERVICE_INTERFACE, ShutdownCall, Sign, StartCall,
+    StatusCall, StatusReply, StopCall, UnitCall, WaitCall, WaitReply, WhyReply,
 };
 use super::{DESCRIPTION, SERVICE_DESCRIPTION};
 use crate::diagnostic::nearest_few;
@@ -46,6 +46,12 @@ pub trait Runner {
     fn in_force(&self, unit: &str) -> Option<InForce> {
         let _ = unit;
         None
+    }
+    /// Units that are not among these, hold data, and would be stopped with them by a stop or a restart that takes all
+    /// along that need them.
+    fn data_reached(&self, units: &[String], named: &[String], restart: bool) -> Vec<String> {
+        let _ = (units, restart);
+        Vec::new()
     }
     /// Processes that nothing ties to a unit, in words.
     fn strays(&self) -> Vec<String> {
@@ -173,11 +179,11 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
         "Stop" => {
-            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, runner)?;
+            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, false, runner)?;
             begin(JobRequest::Stop { units, by_pattern, with_dependents }, runner)
         }
         "Restart" => {
-            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, runner)?;
+            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, true, runner)?;
             begin(JobRequest::Restart { units, by_pattern, with_dependents }, runner)
         }
         "Hold" | "Unhold" => {
@@ -333,10 +339,18 @@ struct StopUnits {
     with_dependents: bool,
 }
 
-fn stop_units(call: &StopCall, runner: &dyn Runner) -> Result<StopUnits, Error> {
+fn stop_units(call: &StopCall, restart: bool, runner: &dyn Runner) -> Result<StopUnits, Error> {
     let units = some_units(&call.units, runner)?;
+    let with_dependents = call.with_dependents.unwrap_or(false);
+    if with_dependents && call.spare_data == Some(true) {
+        let lost = runner.data_reached(&units, &call.units, restart);
+        if !lost.is_empty() {
+            let lost = lost.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(Error::Refused(format!("{LOSES_DATA}{lost}, and the data held would be lost")));
+        }
+    }
     let by_pattern = units.iter().filter(|unit| !call.units.contains(unit)).cloned().collect();
-    Ok(StopUnits { units, by_pattern, with_dependents: call.with_dependents.unwrap_or(false) })
+    Ok(StopUnits { units, by_pattern, with_dependents })
 }
 
 /// At least one unit.

@@ -89,6 +89,9 @@ impl Runner for Fake {
             retry_at: unit.retry_at,
         }]
     }
+    fn data_reached(&self, units: &[String], _named: &[String], restart: bool) -> Vec<String> {
+        if units == ["master"] && !restart { vec!["store".to_owned()] } else { Vec::new() }
+    }
     fn events(&self) -> Vec<EventRecord> {
         self.events.clone()
     }
@@ -279,6 +282,11 @@ fn changes_are_jobs_answered_by_their_outcome() {
         "Restart",
         json!({ "units": ["store"], "with_dependents": true }),
         JobRequest::Restart { units, by_pattern: Vec::new(), with_dependents: true },
+    );
+    check_job(
+        "Restart",
+        json!({ "units": ["master"], "with_dependents": true, "spare_data": true }),
+        JobRequest::Restart { units: names(&["master"]), with_dependents: true },
     );
     check_job(
         "Kill",

@@ -14,7 +14,7 @@ pub fn human(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> S
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
     for diagnostic in diagnostics.iter().take(MAX_SHOWN) {
-        text.push_str(&one(diagnostic, sources, &renderer));
+        text.push_str(&one(&sources.safe(diagnostic), sources, &renderer));
         text.push_str("\n\n");
     }
     if diagnostics.len() > MAX_SHOWN {
@@ -50,7 +50,7 @@ fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> Str
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.name());
     let mut group = Group::with_title(title);
     for (file, labels) in by_file(&diagnostic.labels) {
-        let mut snippet = Snippet::source(sources.text(file)).path(sources.name(file));
+        let mut snippet = Snippet::source(sources.shown(file)).path(sources.name(file));
         for label in labels {
             let kind = if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
             let mut annotation = kind.span(inside(label.span, sources));
@@ -92,7 +92,7 @@ fn lines(text: &str) -> String {
 /// The corrected line.
 fn patch<'a>(help: &'a Help, sources: &'a SourceMap) -> Option<Group<'a>> {
     let (span, replacement) = help.patch.as_ref()?;
-    let snippet = Snippet::source(sources.text(span.file))
+    let snippet = Snippet::source(sources.shown(span.file))
         .path(sources.name(span.file))
         .patch(Patch::new(inside(*span, sources), replacement.as_str()));
     Some(Shown::HELP.secondary_title(help.message.as_str()).element(snippet))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub fn json(diagnostics: &[Diagnostic], sources: &SourceMap) -> Value {
     let count = |level| diagnostics.iter().filter(|diagnostic| diagnostic.level == level).count();
     json!({
-        "diagnostics": diagnostics.iter().map(|diagnostic| one(diagnostic, sources)).collect::<Vec<_>>(),
+        "diagnostics": diagnostics.iter().map(|it| one(&sources.safe(it), sources)).collect::<Vec<_>>(),
         "errors": count(Level::Error),
         "warnings": count(Level::Warning),
         "notes": count(Level::Note),

@@ -49,6 +49,8 @@ pub struct Source {
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
+    /// What must not be seen of them.
+    pub(super) hidden: super::secret::Hidden,
 }
 
 /// Line and column of a byte, both counted from 1; the column counts characters.

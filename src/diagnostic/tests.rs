@@ -165,3 +165,43 @@ fn errors_stand_out_below_one_note_about_the_environment() {
     assert_eq!(said[0].notes, ["A, B"]);
     assert_eq!(summed_up(vec![read("A")]), [read("A")]);
 }
+
+/// A file with a problem at `here`: how its line is shown when `secrets` are known and `hidden` is written as one.
+#[track_caller]
+fn check_shown(text: &str, secrets: &[&str], hidden: &str, expected: &str) {
+    let mut sources = SourceMap::default();
+    let file = sources.add("tenon.toml", text);
+    secrets.iter().for_each(|secret| sources.hide(secret));
+    if let Some(at) = text.find(hidden).filter(|_| !hidden.is_empty()) {
+        sources.hide_at(Span::new(file, at..at + hidden.len()));
+    }
+    let problem = Diagnostic::error(Code::UnknownName, format!("not {}", secrets.join(" and ")))
+        .at(Span::new(file, 0..1), secrets.join(" and "));
+    let shown = human(&[problem.clone()], &sources, false);
+    assert!(shown.contains(&format!("1 | {expected}\n")), "{shown}");
+    let words = shown + &json(&[problem], &sources).to_string();
+    assert!(
+        secrets.iter().filter(|secret| secret.len() > 3).all(|secret| !words.contains(secret)),
+        "{words}"
+    );
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    // By value, wherever it stands; one that holds another leaves nothing of itself.
+    check_shown("p = \"hushhush\" # hushhush", &["hushhush"], "", "p = \"********\" # ********");
+    check_shown("p = \"hushhush1\"", &["hushhush", "hushhush1"], "", "p = \"*********\"");
+    // Where it is written, however short; what an expression reads is none.
+    check_shown("p = \"ab\"", &["ab"], "\"ab\"", "p = \"**\"");
+    check_shown("p = \"ü{{ env.X }}b\"", &[], "\"ü{{ env.X }}b\"", "p = \"**{{ env.X }}*\"");
+    // By its name.
+    check_shown(
+        "env = { API_TOKEN = \"tok-111\", B = \"${FOO}\" }",
+        &[],
+        "",
+        "env = { API_TOKEN = \"*******\", B = \"${FOO}\" }",
+    );
+    check_shown("env.DB_PASSWORD = 'p w'", &[], "", "env.DB_PASSWORD = '***'");
+    check_shown("API_KEY = \"${FOO}\"", &[], "", "API_KEY = \"${FOO}\"");
+    check_shown("max_tokens = 4096", &[], "", "max_tokens = 4096");
+}

@@ -106,6 +106,9 @@ fn parse_part(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 fn parse_port(text: &str) -> Result<u16, String> {
+    if text.eq_ignore_ascii_case("auto") {
+        return Err("`auto` stands alone: take it out of the list, or write nothing else".to_owned());
+    }
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!(
             "{} is not a port; write `16700`, `16700-16800`, a comma list, or `auto`",

@@ -164,6 +164,10 @@ fn filter_shift_range() {
             "! `x` is not a port; write `16700`, `16700-16800`, a comma list, or `auto` @ 'x' | shift_range(1)",
         ),
         (
+            "'1-3,7,auto' | shift_range(5)",
+            "! `auto` stands alone: take it out of the list, or write nothing else @ '1-3,7,auto' | shift_range(5)",
+        ),
+        (
             "'1' | shift_range('1')",
             "! ports are shifted by a whole number, not by text @ '1' | shift_range('1')",
         ),

@@ -83,7 +83,7 @@ fn port_ranges() {
         ("7,7", "`7` and `7` overlap"),
         ("1,,2", "`` is not a port; write `16700`, `16700-16800`, a comma list, or `auto`"),
         ("1-2-3", "`2-3` is not a port; write `16700`, `16700-16800`, a comma list, or `auto`"),
-        ("auto,1", "`auto` is not a port; write `16700`, `16700-16800`, a comma list, or `auto`"),
+        ("auto,1", "`auto` stands alone: take it out of the list, or write nothing else"),
     ] {
         assert_eq!(ranges(text), Err(message.to_owned()), "{text}");
     }

@@ -12,9 +12,4 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a variable's or parameter's name says that its value is secret: `*TOKEN*`, `*PASSWORD*`, `*SECRET*`,
-/// `*_KEY`, in any case.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.ends_with("_KEY") || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word))
-}
+pub use crate::diagnostic::is_secret_name;

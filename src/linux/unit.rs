@@ -75,6 +75,8 @@ pub struct Facts {
     pub last_words: Vec<String>,
     /// What these lines, or the kernel, say about the reason.
     pub hint: Option<String>,
+    /// Its bootstrap step was killed for the time it took.
+    pub late: bool,
 }
 
 impl Facts {

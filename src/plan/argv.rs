@@ -8,7 +8,7 @@ use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced, select};
 use crate::config::text::sub_span;
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Level, Span};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::duration;
 use crate::resolve::{Unit, values};
 use std::time::Duration;
@@ -109,8 +109,8 @@ impl CommandLine {
     }
 }
 
-/// Everybody on the machine can read arguments: a declared secret in one is an error, what only its name says is a
-/// secret (`secret`) is a warning.
+/// Everybody on the machine can read arguments: a secret in one is an error, whether it was declared as one or something
+/// of a secret's name was read (`secret`).
 pub(super) fn guard_secret(
     cx: &Cx<'_>,
     text: Option<&str>,
@@ -119,13 +119,11 @@ pub(super) fn guard_secret(
     secrets: &[String],
 ) {
     let declared = |text: &str| secrets.iter().any(|secret| text.contains(secret.as_str()));
-    let level = match text {
-        Some(text) if declared(text) => Level::Error,
-        Some(_) | None if secret => Level::Warning,
-        Some(_) | None => return,
-    };
+    if !secret && !text.is_some_and(declared) {
+        return;
+    }
     let mut diagnostic =
-        Diagnostic::new(Code::SecretInArguments, level, "a secret would stand in the command line")
+        Diagnostic::error(Code::SecretInArguments, "a secret would stand in the command line")
             .with_note("every user of the machine can read the arguments of a process")
             .with_help("hand it over in a `[file.NAME]` with `mode = \"0600\"`, or in the environment");
     if let Some(span) = span {

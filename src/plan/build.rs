@@ -233,6 +233,7 @@ fn full(
     let (mut policy, ready, health) =
         decode::policy(cx, unit, !command.argv.is_empty() || command.unknown, &unknown);
     policy.steps = command.steps.len() as u32;
+    policy.step_names = command.steps.iter().map(|step| step.name.clone()).collect();
     let preflight = settings::preflight(cx, tree, &unknown);
     let (signatures, signature_places) = signatures::signatures(cx, profile, tree, unit);
     let exec = UnitExec {

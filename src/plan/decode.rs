@@ -40,6 +40,7 @@ pub(super) fn policy(
         stop: stop(cx, tree, unknown),
         conflicts: Vec::new(),
         steps: 0,
+        step_names: Vec::new(),
     };
     (policy, ready_probes, health_probes)
 }

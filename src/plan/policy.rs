@@ -81,6 +81,8 @@ pub struct UnitPolicy {
     pub conflicts: Vec<UnitId>,
     /// Number of `run` bootstrap steps before the main process of every start (each a process of its own).
     pub steps: u32,
+    /// What each of them is called.
+    pub step_names: Vec<String>,
 }
 
 /// Why a unit of an earlier plan is skipped.
@@ -104,6 +106,7 @@ impl UnitPolicy {
             stop: Stop::default(),
             conflicts: Vec::new(),
             steps: 0,
+            step_names: Vec::new(),
         }
     }
 

@@ -407,8 +407,14 @@ impl Merged {
 fn until_then(unit: Incoming, known: Incoming) -> Incoming {
     let Incoming { id, policy, exec: new, about } = unit;
     let Incoming { id: _, policy: old, exec, about: told } = known;
-    let policy =
-        UnitPolicy { kind: old.kind, ready: old.ready, health: old.health, steps: old.steps, ..policy };
+    let policy = UnitPolicy {
+        kind: old.kind,
+        ready: old.ready,
+        health: old.health,
+        steps: old.steps,
+        step_names: old.step_names,
+        ..policy
+    };
     let exec = UnitExec {
         log: new.log,
         reload: new.reload,

@@ -86,6 +86,11 @@ impl<'a> Cx<'a> {
         self.site.set_at(reads)
     }
 
+    /// Whether one of these reads is of a secret.
+    pub fn is_secret(&self, reads: &[crate::expr::Read]) -> bool {
+        self.site.is_secret(reads)
+    }
+
     /// The units and the profile.
     pub fn graph(&self) -> &'a crate::resolve::UnitGraph {
         self.site.world.graph

@@ -71,8 +71,31 @@ fn one(
 fn message(cx: &Cx<'_>, require: &Require) -> String {
     let written = require.message.as_ref();
     let rendered = written.and_then(|node: &Node| render::node(cx, node));
+    let secret = rendered.as_ref().is_some_and(|rendered| rendered.secret);
     let text = rendered.as_ref().and_then(super::read::plain_text);
-    text.unwrap_or_else(|| format!("the requirement `{}` is not met", require.name))
+    match written.and_then(Node::as_str).filter(|_| secret) {
+        // Who reads a secret in a message learns of it what the file says.
+        Some(written) => masked(cx, written),
+        None => text.unwrap_or_else(|| format!("the requirement `{}` is not met", require.name)),
+    }
+}
+
+/// A message in which expressions that read a secret are stars and the others what they say.
+fn masked(cx: &Cx<'_>, written: &str) -> String {
+    let mut text = String::new();
+    let mut rest = written;
+    while let Some((before, (inside, after))) =
+        rest.split_once("{{").and_then(|(before, more)| Some((before, more.split_once("}}")?)))
+    {
+        text.push_str(before);
+        let rendered = Expr::parse(inside).ok().and_then(|expr| {
+            let shown = !cx.is_secret(&expr.reads());
+            Some(expr.eval(cx.scope()).ok().filter(|_| shown)?.text()?)
+        });
+        text.push_str(rendered.as_deref().unwrap_or("***"));
+        rest = after;
+    }
+    text + rest
 }
 
 fn required_by(require: &Require) -> String {

@@ -557,6 +557,12 @@ fn secrets_are_masked_and_kept_from_argv() {
         &[],
         &["error units/u.toml:1: a secret would stand in the command line"],
     );
+    // What only its name says is one, too.
+    check_said(
+        "command = ['c', '{{ env.MY_TOKEN }}']",
+        &["env MY_TOKEN=abc"],
+        &["error units/u.toml:1: a secret would stand in the command line"],
+    );
     let secret = "[param.pw]\ntype = 'secret'\ndefault = 'topsecret'";
     for place in ["ready.exec", "health.exec", "bootstrap.x.run", "bootstrap.x.check", "reload.command"] {
         check_said(
@@ -565,6 +571,12 @@ fn secrets_are_masked_and_kept_from_argv() {
             &["error units/u.toml:2: a secret would stand in the command line"],
         );
     }
+}
+
+#[test]
+fn a_message_does_not_tell_a_secret() {
+    let text = "command = 'c'\n[param.p]\ntype = 'secret'\ndefault = 'abc'\n[require.r]\ntest = \"param.p == 'zzz'\"\nmessage = '{{ param.p }} of {{ unit.name }}, {{ env.A_KEY }}'\nlevel = 'warning'";
+    check_said(text, &["env A_KEY=k"], &["warning units/u.toml:6: *** of u, ***"]);
 }
 
 #[test]

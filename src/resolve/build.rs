@@ -129,6 +129,7 @@ pub fn resolve_prepared(
     );
     let mut graph = UnitGraph { role, node: Some(node.clone()), ..UnitGraph::default() };
     graph.node_env.clone_from(&world.node_env);
+    diagnostics.extend(not_served(&node));
     let mut planned = selection::select(&world, &known, &node, &inputs.options, &mut diagnostics);
     connect::connect(&world, &known, &mut planned, &mut diagnostics);
     graph.requires = requires::requires(&world, &known, &planned);
@@ -142,8 +143,20 @@ pub fn resolve_prepared(
         graph.units.insert(unit.name.clone(), unit_of(&world, unit, at, &mut planned));
     }
     diagnostics.extend(world.take_diagnostics());
+    super::secrets::hide(&world, &library, &graph, sources);
     graph.world = world;
     (graph, without_repeats(diagnostics, by_file))
+}
+
+/// `[http]` is read and checked, and nothing listens yet: whoever asks a port that nobody serves is to know why.
+fn not_served(node: &Node) -> Option<Diagnostic> {
+    let entry = node.as_table()?.entries.get("http")?;
+    let message = "this version does not serve `[http]`: nothing listens there";
+    let diagnostic = Diagnostic::warning(Code::DoesNothing, message).at(entry.key, "");
+    Some(
+        diagnostic
+            .with_help("remove it; `tenon status --output json` tells the same through the control socket"),
+    )
 }
 
 /// The role: `--role` (or `TENON_ROLE`), else the node file's.

@@ -8,7 +8,7 @@ use super::world::{File, World};
 use super::{Options, Owner};
 use crate::config::parse::parse;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, nearest};
+use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, is_secret_name, nearest};
 use indexmap::IndexMap;
 
 /// One `--set UNIT.PARAM=VALUE`.
@@ -69,6 +69,11 @@ pub(super) fn command_line(
             Node::new(Item::Str(value.to_owned()), span(name.len() + 1, line.len()), Layer::CommandLine);
         match name.rsplit_once('.') {
             _ if !is_set && !name.is_empty() => {
+                if is_secret_name(name) {
+                    diagnostics.push(in_arguments(name, span(0, name.len())).with_help(
+                        "keep it in a file only its owner can read: an `env_file`, or `[env]` of a node file",
+                    ));
+                }
                 env.entries.insert(name.to_owned(), Entry { key: span(0, name.len()), node });
             }
             Some((unit, param)) if is_set && !unit.is_empty() && !param.is_empty() => {
@@ -86,15 +91,12 @@ pub(super) fn command_line(
 /// name as a secret, or the name says so.
 fn hides(library: &Library, name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
-    let upper = last.to_ascii_uppercase();
     let definitions = library.units.values().chain(library.profiles.values());
     let declared = definitions.flat_map(Definition::layers).any(|tree| {
         let param = tree.get("param").and_then(Node::as_table).and_then(|params| params.get(last));
         param.and_then(|param| param.get("type")).and_then(Node::as_str) == Some("secret")
     });
-    declared
-        || ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| upper.contains(word))
-        || upper.ends_with("_KEY")
+    declared || is_secret_name(last)
 }
 
 /// The values given to the parameters of a file, the strongest first.
@@ -196,21 +198,18 @@ pub(super) fn check(
         diagnostics.extend(unknown(world, library, templates, (&set.unit, set.span), (&set.param, set.span)));
         let decl = declarations(world, &set.unit).find_map(|file| file.decls.get(&set.param));
         if decl.is_some_and(|decl| decl.kind == ParamKind::Secret) {
-            diagnostics.push(
-                Diagnostic::error(
-                    Code::SecretInArguments,
-                    format!(
-                        "`{}.{}` is a secret: the command line is readable for every process",
-                        set.unit, set.param
-                    ),
-                )
-                .at(set.span, "")
-                .with_help(
-                    "keep it in a file, and name that under `[set]` of a node file only its owner can read",
-                ),
-            );
+            let name = format!("{}.{}", set.unit, set.param);
+            diagnostics.push(in_arguments(&name, set.span).with_help(
+                "keep it in a file, and name that under `[set]` of a node file only its owner can read",
+            ));
         }
     }
+}
+
+/// A secret that is given on the command line.
+fn in_arguments(name: &str, span: Span) -> Diagnostic {
+    let message = format!("`{name}` is a secret: the command line is readable for every process");
+    Diagnostic::error(Code::SecretInArguments, message).at(span, "")
 }
 
 /// The files a `[set.NAME]` means: a unit, the instances of a template, or profiles.

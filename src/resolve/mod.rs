@@ -22,6 +22,7 @@ mod profile;
 mod reads;
 mod requires;
 mod scope;
+mod secrets;
 pub mod select;
 mod selection;
 mod sites;

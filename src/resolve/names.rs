@@ -92,7 +92,7 @@ pub(super) fn check(world: &World, file: FileId, tree: &Node, diagnostics: &mut 
         within(&site, &site.frames, &names, &mut found);
         // What cannot be read was said when the file was checked by itself.
         found.retain(|found| found.kind != ProblemKind::Syntax);
-        diagnostics.extend(found.into_iter().map(|found| explained(world, &site, &found)));
+        diagnostics.extend(found.into_iter().map(|found| explained(world, file, &site, &found)));
     }
 }
 
@@ -122,7 +122,7 @@ fn within(site: &Site<'_>, frames: &[Frame<'_>], names: &dyn Names, found: &mut 
 }
 
 /// A problem at its place; a settings unit that is not in `uses` gets the cure it needs.
-fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
+fn explained(world: &World, file: FileId, site: &Site<'_>, found: &Problem) -> Diagnostic {
     let diagnostic = problem(site.node, found, &world.sources);
     let name = site.node.as_str().and_then(|text| text.get(found.range.clone())).unwrap_or("");
     let root = name.split('.').next().unwrap_or("");
@@ -131,6 +131,15 @@ fn explained(world: &World, site: &Site<'_>, found: &Problem) -> Diagnostic {
     if found.kind == ProblemKind::UnknownName && is_settings && !name.contains("param.") {
         let mut diagnostic = diagnostic;
         diagnostic.helps.clear();
+        let own =
+            world.files.get(file).is_some_and(|file| &*file.name == root && file.owner != Owner::Profile);
+        if own {
+            let after = site.node.as_str().and_then(|text| text.get(found.range.start + root.len()..));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            let member = after.and_then(|text| text.strip_prefix('.')).unwrap_or_default();
+            let member = &member[..member.find(|c| !is_name(c)).unwrap_or(member.len())];
+            return diagnostic.with_help(format!("a file reads its own parameters as `param.{member}`"));
+        }
         return diagnostic.with_help(format!(
             "`{root}` is a settings unit: add `uses = [\"{root}\"]` at the top of the file"
         ));
@@ -167,6 +176,28 @@ pub(super) fn suggest<'a>(
         }
         None => diagnostic,
     }
+}
+
+/// As [`suggest`]; where no known word is near, all that are known (the first ones).
+pub(super) fn suggest_or_list<'a>(
+    diagnostic: Diagnostic,
+    word: &str,
+    node: &Node,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Diagnostic {
+    const SHOWN: usize = 12;
+    let known: Vec<&str> = known.into_iter().collect();
+    let diagnostic = suggest(diagnostic, word, node, known.iter().copied());
+    if !diagnostic.helps.is_empty() {
+        return diagnostic;
+    }
+    let more = if known.len() > SHOWN { ", …" } else { "" };
+    let names = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    diagnostic.with_help(if known.is_empty() {
+        format!("write `units/{word}.toml`, or take the name away: no unit is known")
+    } else {
+        format!("write `units/{word}.toml`, or name one that is known: {names}{more}")
+    })
 }
 
 /// An unknown unit, with the nearest known one.

@@ -1,6 +1,9 @@
 //! Start order and stop order; cycles are refused with every edge shown.
 
-use super::known::KnownUnits;
+use super::UnitKind;
+use super::build::strings;
+use super::edges::selectors;
+use super::known::{Known, KnownUnits};
 use super::selection::Selection;
 use super::world::FileId;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -22,6 +25,8 @@ struct Arrow {
 enum Kind {
     Start,
     Stop,
+    /// No order at all: groups in groups.
+    Members,
 }
 
 /// Fills the stop order of every unit and gives the start order: dependencies first, otherwise as asked for.
@@ -30,6 +35,7 @@ pub(super) fn order(
     selection: &mut Selection,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<UnitName> {
+    groups(known, diagnostics);
     let files: Vec<FileId> = selection.planned.keys().copied().collect();
     let names: HashMap<UnitName, FileId> =
         known.units.iter().enumerate().map(|(file, unit)| (unit.name.clone(), file)).collect();
@@ -55,6 +61,33 @@ pub(super) fn order(
         }
     }
     sorted.into_iter().filter_map(|file| Some(known.units.get(file)?.name.clone())).collect()
+}
+
+/// Refuses groups that are members of themselves, directly or through others, whether they are to run or not.
+fn groups(known: &KnownUnits, diagnostics: &mut Vec<Diagnostic>) {
+    let is_group = |unit: &Known| unit.kind == UnitKind::Group && !unit.masked;
+    let all: Vec<(FileId, &Known)> =
+        known.units.iter().enumerate().filter(|(_, unit)| is_group(unit)).collect();
+    let mut arrows = Vec::new();
+    for (from, unit) in &all {
+        for (selector, node) in selectors(&unit.tree, "members") {
+            let named = selector.name().is_some();
+            let meant = all.iter().filter(|(to, other)| {
+                // A glob never means the group it stands in.
+                selector.matches(&other.name, &strings(&other.tree, "labels")) && (named || to != from)
+            });
+            let words = format!("members {selector}");
+            arrows.extend(meant.map(|(to, _)| Arrow {
+                from: *from,
+                to: *to,
+                span: node.span,
+                words: words.clone(),
+                sure: true,
+            }));
+        }
+    }
+    let files: Vec<FileId> = all.iter().map(|(file, _)| *file).collect();
+    sort(&files, &arrows, known, Kind::Members, diagnostics);
 }
 
 fn start_arrows(
@@ -178,6 +211,7 @@ fn cycle(ring: &[&Arrow], known: &KnownUnits, kind: Kind) -> Diagnostic {
     let (what, verb) = match kind {
         Kind::Start => ("units wait for each other in a circle", "waits for"),
         Kind::Stop => ("units are to be stopped after each other in a circle", "stops after"),
+        Kind::Members => ("groups hold each other in a circle", "holds"),
     };
     let mut diagnostic = Diagnostic::error(Code::DependencyCycle, format!("{what}: {}", names.join(" → ")));
     for (at, arrow) in ring.iter().enumerate() {
@@ -188,6 +222,9 @@ fn cycle(ring: &[&Arrow], known: &KnownUnits, kind: Kind) -> Diagnostic {
     let help = match kind {
         Kind::Start => "take one of these edges away, or let it order the stop only: `order = \"stop\"`",
         Kind::Stop => "take one of these away, or let an edge order the start only: `order = \"start\"`",
+        Kind::Members => {
+            "take one of these members away: an edge to a group is one to its members, and here there would be none"
+        }
     };
     diagnostic.with_help(help)
 }

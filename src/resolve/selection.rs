@@ -3,7 +3,7 @@
 use super::build::{elsewhere, is_enabled, strings};
 use super::edges::{EdgeKey, selectors, written};
 use super::known::{Known, KnownUnits};
-use super::names::suggest;
+use super::names::{suggest, suggest_or_list};
 use super::scope::{EnvView, UnitScope};
 use super::select::Selector;
 use super::values::{as_written, holds};
@@ -445,13 +445,15 @@ fn not_runnable(selecting: &Selecting<'_>, selector: &Selector, node: &Node) -> 
             None => format!("no known unit matches `{text}`"),
         },
     );
-    if node.layer == Layer::CommandLine {
-        return match nearest(&text, selecting.known_names()) {
-            Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
-            None => diagnostic,
-        };
+    match nearest(&text, selecting.known_names()) {
+        Some(near) if node.layer == Layer::CommandLine => {
+            diagnostic.with_help(format!("did you mean `{near}`?"))
+        }
+        Some(_) | None if selector.name().is_none() => {
+            suggest(diagnostic, &text, node, selecting.known_names())
+        }
+        Some(_) | None => suggest_or_list(diagnostic, &text, node, selecting.known_names()),
     }
-    suggest(diagnostic, &text, node, selecting.known_names())
 }
 
 /// Two units provide one name: all of them are shown.

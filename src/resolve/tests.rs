@@ -318,7 +318,11 @@ fn units_of_the_command_line_replace_run() {
     let files =
         "--- units/a.toml\ncommand = 'a'\n--- units/b.toml\ncommand = 'b'\n--- tenon.toml\nrun = ['a']";
     plan(files, &["unit b"], "b (command line)");
-    check(files, &["unit c"], "error[unknown-unit]: there is no unit `c`");
+    check(
+        files,
+        &["unit c"],
+        "error[unknown-unit]: there is no unit `c`\n  help: write `units/c.toml`, or name one that is known: `a`, `b`",
+    );
     check(files, &["unit bb"], "error[unknown-unit]: there is no unit `bb`\n  help: did you mean `b`?");
 }
 
@@ -469,6 +473,7 @@ fn a_selector_that_matches_nobody_is_a_warning_and_an_error_in_needs() {
         &[],
         "error[empty-selector] units/a.toml:3: `needs` names `label:y`, and no known unit matches
          error[unknown-unit] units/a.toml:3: `needs` names `bbb`, and no unit of this name is known
+           help: write `units/bbb.toml`, or name one that is known: `a`, `b1`
          warning[empty-selector] units/a.toml:2: `after` names `label:x`, and no known unit matches
          warning[empty-selector] units/a.toml:2: `after` names `bb`, and no unit of this name is known
            help: did you mean `b1`?",
@@ -590,6 +595,50 @@ fn a_circle_of_waits_is_refused_with_every_edge() {
         &[],
         "error[dependency-cycle] units/a.toml:2: units wait for each other in a circle: a → a
            help: take one of these edges away, or let it order the stop only: `order = \"stop\"`",
+    );
+}
+
+#[test]
+fn a_circle_of_groups_is_refused_whether_they_run_or_not() {
+    let help = "help: take one of these members away: an edge to a group is one to its members, and here there would be none";
+    check(
+        "--- units/g.toml\nkind = 'group'\nmembers = ['a', 'g2']
+         --- units/g2.toml\nkind = 'group'\nmembers = ['g*']
+         --- units/a.toml\ncommand = 'a'
+         --- tenon.toml\nrun = ['a']",
+        &[],
+        &format!(
+            "error[dependency-cycle] units/g.toml:2: groups hold each other in a circle: g → g2 → g
+             units/g2.toml:2: `g2` holds `g`: members g*
+             {help}"
+        ),
+    );
+    check(
+        "--- units/g.toml\nkind = 'group'\nmembers = ['g']\n--- tenon.toml\nrun = ['g']",
+        &[],
+        &format!("error[dependency-cycle] units/g.toml:2: groups hold each other in a circle: g → g\n{help}"),
+    );
+}
+
+#[test]
+fn a_name_like_no_other_comes_with_those_that_are_known() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\nneeds = ['nope']\n--- tenon.toml\nrun = ['a', 'quite-else']",
+        &[],
+        "error[unknown-unit] tenon.toml:1: there is no unit `quite-else`
+           help: write `units/quite-else.toml`, or name one that is known: `a`
+         error[unknown-unit] units/a.toml:2: `needs` names `nope`, and no unit of this name is known
+           help: write `units/nope.toml`, or name one that is known: `a`",
+    );
+}
+
+#[test]
+fn what_is_not_served_is_said() {
+    check(
+        "--- units/a.toml\ncommand = 'a'\n--- tenon.toml\n[http]\nlisten = '127.0.0.1:9090'",
+        &[],
+        "warning[does-nothing] tenon.toml:1: this version does not serve `[http]`: nothing listens there
+           help: remove it; `tenon status --output json` tells the same through the control socket",
     );
 }
 

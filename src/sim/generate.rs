@@ -124,6 +124,7 @@ pub(super) fn unit(random: &mut Random, at: u64) -> UnitPolicy {
         } else {
             Vec::new()
         },
+        step_names: Vec::new(),
         steps: if process && random.percent(20) { 1 + random.below(2) as u32 } else { 0 },
         kind,
     }

@@ -23,6 +23,8 @@ pub enum End {
     Step {
         /// Which, from 0.
         step: u32,
+        /// What it is called.
+        name: Option<String>,
         /// How.
         status: ExitStatus,
     },
@@ -99,7 +101,12 @@ impl fmt::Display for End {
         match self {
             End::Exited { status, premature: false } => write!(f, "{}", status.words()),
             End::Exited { status, premature: true } => write!(f, "{} before it was ready", status.words()),
-            End::Step { step, status } => write!(f, "bootstrap step {} {}", step + 1, status.words()),
+            End::Step { name: Some(name), status, .. } => {
+                write!(f, "bootstrap step `{name}` {}", status.words())
+            }
+            End::Step { step, name: None, status } => {
+                write!(f, "bootstrap step {} {}", step + 1, status.words())
+            }
             End::NotStarted(failure) => write!(f, "{}", failure.message),
             End::NotReady { timeout, last: None } => write!(f, "not ready within {}", span(*timeout)),
             End::NotReady { timeout, last: Some(last) } => {

@@ -262,6 +262,16 @@ impl Supervisor {
         Err(format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
     }
 
+    /// Names of the units that are up, hold data, and would be reached by a stop of these (or a restart) with all that
+    /// need them, without being named themselves (a pattern names nobody).
+    pub fn data_reached(&self, units: &[UnitId], named: &[UnitId], restart: bool) -> Vec<String> {
+        let Ok(units) = self.expand(units) else { return Vec::new() };
+        let mut reached = if restart { self.graph.all_dependents(&units) } else { self.toppled(&units) };
+        reached.extend(units.into_iter().filter(|unit| !reached.contains(unit)).collect::<Vec<_>>());
+        reached.retain(|unit| !named.contains(unit));
+        self.data_holders(reached)
+    }
+
     /// The units named, groups replaced by their members; an error for an id of no unit.
     pub(super) fn expand(&self, named: &[UnitId]) -> Result<Vec<UnitId>, String> {
         let mut units = Vec::new();
@@ -295,6 +305,13 @@ impl Supervisor {
 
     /// Refuses a stop of these units if it would reach one that holds data and that nobody named.
     fn refuse_loss(&self, named: &[UnitId], stopped: &[UnitId]) -> Result<(), String> {
+        let mut reached = self.toppled(stopped);
+        reached.retain(|unit| !named.contains(unit));
+        refuse(&self.data_holders(reached))
+    }
+
+    /// These, and whoever stops when they do.
+    fn toppled(&self, stopped: &[UnitId]) -> Vec<UnitId> {
         let mut reached = stopped.to_vec();
         let mut next = 0;
         while let Some(unit) = reached.get(next).copied() {
@@ -306,8 +323,7 @@ impl Supervisor {
             }
             next += 1;
         }
-        reached.retain(|unit| !named.contains(unit));
-        refuse(&self.data_holders(reached))
+        reached
     }
 
     /// The names of those among the units that are up and hold data.

@@ -151,7 +151,8 @@ impl Turn<'_> {
         if status == ExitStatus::Code(0) {
             self.next_phase(unit, step + 1);
         } else {
-            self.fail_start(unit, phase, End::Step { step, status });
+            let name = self.policy(unit).step_names.get(step as usize).cloned();
+            self.fail_start(unit, phase, End::Step { step, name, status });
         }
     }
 

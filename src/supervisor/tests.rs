@@ -96,6 +96,31 @@ fn why_follows_waits_to_the_root() {
 }
 
 #[test]
+fn whose_data_a_request_would_reach_is_known_before() {
+    let mut bench = Bench::new(
+        "unit master
+         unit store needs=master holds_data
+         unit vault needs=store holds_data
+         unit web   needs=master
+         unit keeps needs=web:keep holds_data",
+    );
+    let check = |bench: &Bench, names: &[&str], restart: bool, expected: &[&str]| {
+        let named: Vec<UnitId> = names.iter().map(|name| bench.id(name)).collect();
+        assert_eq!(bench.machine.data_reached(&named, &named, restart), expected, "{names:?}");
+    };
+    check(&bench, &["master"], false, &["store", "vault"]);
+    check(&bench, &["master", "store"], false, &["vault"]);
+    check(&bench, &["vault"], false, &[]);
+    // Who stays when the other is stopped is restarted with it all the same.
+    check(&bench, &["web"], false, &[]);
+    check(&bench, &["web"], true, &["keeps"]);
+    bench.exited("vault", ExitStatus::Code(0));
+    let (unit, job) = (bench.id("vault"), JobId(1));
+    bench.tell(Event::Request(job, Request::Stop { units: vec![unit], with_dependents: false }));
+    check(&bench, &["store"], false, &[]);
+}
+
+#[test]
 fn how_far_a_unit_is_from_a_goal() {
     let mut bench = Bench::new(
         "unit db   ready=push

@@ -58,7 +58,11 @@ impl Supervisor {
                 }
                 (!words.is_empty()).then(|| format!("on {}", words.join(", ")))
             }
-            Life::Preparing(Preparing::Step { step, .. }) => Some(format!("bootstrap step {}", step + 1)),
+            Life::Preparing(Preparing::Step { step, .. }) => {
+                let name = self.policy.units[id.0 as usize].step_names.get(*step as usize);
+                let number = || (step + 1).to_string();
+                Some(format!("bootstrap step {}", name.map_or_else(number, |name| format!("`{name}`"))))
+            }
             Life::Starting(Starting { last, .. }) => last.clone(),
             Life::Unhealthy(Up { complaint, .. }) => complaint.clone(),
             Life::Stopping(stopping) => self.stopping_words(id, stopping),

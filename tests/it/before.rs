@@ -174,6 +174,8 @@ hint: did you mean `web`?
         str![[r"
 error: `other` is not in the plan: nothing asks for it
 
+hint: add it to `run` of the node file, then `tenon reload`
+
 "]]
     );
 }

@@ -35,6 +35,7 @@ mod puppet;
 mod reload;
 mod report;
 mod runner;
+mod starts;
 mod steady;
 mod stories;
 #[allow(dead_code, reason = "shared with `tests/sim`, which uses the rest of it")]

@@ -184,3 +184,56 @@ fn a_unit_reloads_itself() {
     assert!(env.node(&["reload", "none"]).code(1).stderr.contains("declares no `[reload]`"));
     assert_eq!(runner.stop(), 0);
 }
+
+#[test]
+fn a_change_that_waits_for_a_restart_is_a_difference() {
+    let env = TestEnv::new();
+    let version = |version: &str| {
+        node(&env, &[("a", &format!("inherit = [\"PATH\"]\nenv = {{ V = \"{version}\" }}\n"))])
+    };
+    version("1");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    let same = |code: i32, words: &str| {
+        let answer = env.node(&["diff"]);
+        assert!(answer.code == code && answer.stdout.contains(words), "{answer:#?}");
+    };
+    same(0, "the files are the same plan as what runs");
+    version("2");
+    same(1, "env V: 1 → 2");
+    env.node(&["reload"]).code(0);
+    same(1, "env V: 1 → 2");
+    version("3");
+    same(1, "env V: 1 → 3");
+    version("1");
+    same(0, "the files are the same plan as what runs");
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_unit_that_the_files_know_and_the_plan_has_not_is_told_with_the_cure() {
+    let env = TestEnv::new();
+    node(
+        &env,
+        &[("a", "conflicts = [\"c\"]\n"), ("b", "enabled = false\n"), ("c", ""), ("d", "roles = [\"x\"]\n")],
+    );
+    env.write("tenon.toml", "role = \"y\"\nrun = [\"a\"]\n");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    let check = |args: &[&str], why: &str, cure: &str| {
+        let answer = env.node(args);
+        answer.code(8);
+        assert!(answer.stderr.contains(why) && answer.stderr.contains(cure), "{answer:#?}");
+    };
+    check(&["start", "b"], "`b` is not in the plan: `enabled = false`", "`enabled = true` under `[unit.b]`");
+    check(&["why", "d"], "`d` is not in the plan", "add this node's role to its `roles`");
+    check(
+        &["start", "c", "--replace"],
+        "nothing asks for it",
+        "add it to `run` of the node file, then `tenon reload`",
+    );
+    check(&["start", "c"], "nothing asks for it", "`a` is in the plan and in conflict with it");
+    check(&["plan", "b"], "`enabled = false`", "`enabled = true`");
+    env.node(&["start", "nobody"]).code(4);
+    assert_eq!(runner.stop(), 0);
+}

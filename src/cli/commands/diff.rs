@@ -1,29 +1,37 @@
 //! `tenon diff`: the plan of the files as they are now against the plan that runs, or against another folder's.
+//!
+//! What runs is what processes were started with: a change that the runner has read and that waits for a restart is a
+//! difference as long as it waits.
 
 use super::client::{Inherited, SOON, as_the_runner_sees, connect};
 use crate::cli::args::DiffArgs;
 use crate::cli::error::CliError;
 use crate::cli::pipeline::{Context, Sees};
-use crate::control::message::PlanReply;
-use crate::plan::view;
+use crate::control::message::{PlanChange, PlanReply, StatusCall, StatusReply};
+use crate::plan::view::{self, Change, Changed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Runs the verb: 0 if they are the same, 1 if they differ.
 pub fn run(context: &Context, args: &DiffArgs) -> Result<ExitCode, CliError> {
-    let (now, old, old_name, inherited) = if let Some(folder) = &args.against {
+    let (now, old, old_name, inherited, pending) = if let Some(folder) = &args.against {
         let mut other = context.clone();
         other.global.dir = vec![folder.clone()];
-        (plan(context)?, plan(&other)?, folder.display().to_string(), Inherited::NoRunner)
+        let name = folder.display().to_string();
+        (plan(context)?, plan(&other)?, name, Inherited::NoRunner, Vec::new())
     } else {
         let mut runner = connect(context)?;
         let (seen, inherited) = as_the_runner_sees(context);
         let now = plan(&seen)?;
         let reply: PlanReply = runner.call("GetPlan", &json!({}), SOON)?;
-        (now, reply.plan, "what runs".to_owned(), inherited)
+        let status: StatusReply = runner.call("Status", &StatusCall { units: None }, SOON)?;
+        (now, reply.plan, "what runs".to_owned(), inherited, status.pending)
     };
-    let changed = view::compare(&old, &now);
-    let same = old["fingerprint"] == now["fingerprint"];
+    let read = view::compare(&old, &now);
+    // Everything that differs was taken back before it counted.
+    let taken_back = !read.is_empty() && !pending.is_empty();
+    let changed = since_started(read, &pending);
+    let same = changed.is_empty() && (taken_back || old["fingerprint"] == now["fingerprint"]);
     let caveat = inherited.caveat().filter(|_| !same && !context.output.is_json());
     if context.output.is_json() {
         context.output.json(&json!({
@@ -49,4 +57,119 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<ExitCode, CliError> {
 fn plan(context: &Context) -> Result<Value, CliError> {
     let planned = context.plan(&[], Sees::Machine)?;
     Ok(view::json(&planned.plan, &planned.resolved.sources))
+}
+
+/// What differs from the runner's plan, and what of that plan waits: what differs from what runs.
+fn since_started(mut changed: Vec<Changed>, pending: &[PlanChange]) -> Vec<Changed> {
+    for waits in pending {
+        let at = changed.iter().position(|unit| unit.unit == waits.unit);
+        let what = match waits.what.as_str() {
+            "added" => "added",
+            "removed" => "removed",
+            _ => "changed",
+        };
+        match at {
+            // It was to go, and is there again.
+            Some(at) if what == "removed" => drop(changed.remove(at)),
+            Some(at) if changed[at].what == "changed" => {
+                waits.lines.iter().for_each(|line| add(&mut changed[at].changes, line, &waits.class));
+                if changed[at].changes.is_empty() {
+                    changed.remove(at);
+                }
+            }
+            Some(_) => {}
+            None => {
+                let mut changes = Vec::new();
+                waits.lines.iter().for_each(|line| add(&mut changes, line, &waits.class));
+                let holds_data = waits.class == "destructive";
+                changed.push(Changed { unit: waits.unit.clone(), what, holds_data, changes });
+            }
+        }
+    }
+    changed
+}
+
+/// `env V: 1 → 2` waits, and the files say `env V: 2 → 3`: `env V: 1 → 3`. Back at the start it is no change.
+fn add(changes: &mut Vec<Change>, waits: &str, class: &str) {
+    let parts = |line: &str| {
+        let (head, values) = line.split_once(": ")?;
+        let (before, after) = values.split_once(" → ")?;
+        Some((head.to_owned(), before.to_owned(), after.to_owned()))
+    };
+    let because = format!("pending ({class}): it runs with what it was started with");
+    let known = parts(waits).and_then(|(head, before, after)| {
+        let at = changes.iter().position(|change| {
+            parts(&change.words).is_some_and(|(other, from, _)| other == head && from == after)
+        })?;
+        Some((at, head, before))
+    });
+    let Some((at, head, before)) = known else {
+        changes.push(Change { words: waits.to_owned(), because });
+        return;
+    };
+    let now = parts(&changes[at].words).map(|(_, _, now)| now).unwrap_or_default();
+    // Two secrets look alike.
+    if before == now && !now.contains("***") {
+        changes.remove(at);
+    } else {
+        changes[at].words = format!("{head}: {before} → {now}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `env V: 1 → 2; argv: a → b` of a unit: what the files change, what waits, what is told.
+    #[track_caller]
+    fn check(files: &str, waits: &str, expected: &str) {
+        let lines = |text: &str| -> Vec<String> {
+            text.split("; ").filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        };
+        let change = |words: String| Change { words, because: String::new() };
+        let changes: Vec<Change> = lines(files).into_iter().map(change).collect();
+        let unit = Changed { unit: "a".to_owned(), what: "changed", holds_data: false, changes };
+        let changed = if files.is_empty() { Vec::new() } else { vec![unit] };
+        let pending = PlanChange {
+            unit: "a".to_owned(),
+            what: "changed".to_owned(),
+            class: "needs restart".to_owned(),
+            lines: lines(waits),
+            applied: false,
+        };
+        let told = since_started(changed, &[pending]);
+        let words: Vec<&str> =
+            told.iter().flat_map(|unit| &unit.changes).map(|change| change.words.as_str()).collect();
+        assert_eq!(words.join("; "), expected);
+        assert_eq!(told.is_empty(), expected.is_empty());
+    }
+
+    #[test]
+    fn what_waits_is_a_difference() {
+        check("", "env V: 1 → 2", "env V: 1 → 2");
+        check("env V: 2 → 3", "env V: 1 → 2", "env V: 1 → 3");
+        check("env W: 2 → 3", "env V: 1 → 2", "env W: 2 → 3; env V: 1 → 2");
+        check("", "argv changed since it was started", "argv changed since it was started");
+    }
+
+    #[test]
+    fn what_was_taken_back_is_none() {
+        check("env V: 2 → 1", "env V: 1 → 2", "");
+        check("env V: 2 → 1", "env V: 1 → 2; argv: a → b", "argv: a → b");
+        check("env T: *** → ***", "env T: *** → ***", "env T: *** → ***");
+    }
+
+    #[test]
+    fn what_was_to_go_and_is_back_is_none() {
+        let unit = |what| Changed { unit: "a".to_owned(), what, holds_data: true, changes: Vec::new() };
+        let waits = PlanChange {
+            unit: "a".to_owned(),
+            what: "removed".to_owned(),
+            class: "destructive".to_owned(),
+            lines: Vec::new(),
+            applied: false,
+        };
+        assert!(since_started(vec![unit("added")], std::slice::from_ref(&waits)).is_empty());
+        assert_eq!(since_started(Vec::new(), &[waits]), [unit("removed")]);
+    }
 }

@@ -132,7 +132,7 @@ pub static SECTIONS: &[Section] = &[
     s("roles.*", "Any key of the node file, for this role only.").of(Kinds::NODE).like(FileKind::Node, ""),
     s("dirs", "Folders of the runner.").of(Kinds::NODE),
     s("control", "Who may control the runner.").of(Kinds::NODE),
-    s("http", "A read-only HTTP endpoint.").of(Kinds::NODE),
+    s("http", "A read-only HTTP endpoint. This version does not serve it: nothing listens, and `check`, `plan` and `run` say so.").of(Kinds::NODE),
     s("governor", "Who may start when several units want to. What is asked for by hand, and what that pulls in, goes at once and counts.").of(Kinds::NODE),
     s("edge[]", "An edge to another unit, in `needs`, `wants`, `after`, `before`."),
     s("element[]", "A conditional or repeated element of a list.").of(BOTH),

@@ -25,7 +25,7 @@ const REQUIRED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Ways to ask; a table of probes has one of them.
-const PROBES: [&str; 8] = ["notify", "fd", "tcp", "http", "exec", "log", "path", "all"];
+pub(super) const PROBES: [&str; 8] = ["notify", "fd", "tcp", "http", "exec", "log", "path", "all"];
 
 /// Keys that only make sense for some kinds of unit.
 const PROCESS_KEYS: [&str; 13] = [
@@ -84,6 +84,7 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
     }
     if kind == FileKind::Unit {
         unit_kind(root, &mut out);
+        super::effect::without_effect(root, &mut out);
     }
     out
 }
@@ -267,7 +268,11 @@ fn unit_kind(root: &Table, out: &mut Vec<Diagnostic>) {
                 .with_help("add `kind = \"group\"`, or remove it"),
         );
     }
-    if kind == "external" && !is_abstract && root.get("ready").is_none() {
+    if kind != "settings" && !is_abstract {
+        facts(root, kind, out);
+    }
+    let asks = root.get("ready").is_some_and(|ready| PROBES.iter().any(|probe| ready.get(probe).is_some()));
+    if kind == "external" && !is_abstract && !asks {
         let place = kind_key.unwrap_or(Span { file: crate::diagnostic::FileId(0), start: 0, end: 0 });
         out.push(missing(
             place,
@@ -275,4 +280,13 @@ fn unit_kind(root: &Table, out: &mut Vec<Diagnostic>) {
             "[ready] tcp = \"host:port\"",
         ));
     }
+}
+
+/// What is true of a machine is read before any unit is: by the profile, and by settings units.
+fn facts(root: &Table, kind: &str, out: &mut Vec<Diagnostic>) {
+    let Some(entry) = root.entries.get("fact") else { return };
+    let message = format!("{} unit reads no facts of its own", a(kind));
+    out.push(Diagnostic::error(Code::KindMismatch, message).at(entry.key, "without effect").with_help(
+        "move it to the profile, or to a unit with `kind = \"settings\"`: `fact.NAME` is readable everywhere",
+    ));
 }

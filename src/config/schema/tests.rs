@@ -151,3 +151,25 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_changes_nothing_where_it_stands_is_said() {
+    check("command = 'c'\n[ready]\ntimeout = '5s'", &[(Code::DoesNothing, "ready")]);
+    accepted("command = 'c'\n[ready]\ntimeout = '5s'\ntcp = '127.0.0.1:80'");
+    accepted("command = 'c'\n[ready]\nsettle = '5s'\ntimeout = '5s'");
+    accepted("abstract = true\n[ready]\ntimeout = '5s'");
+    check("kind = 'external'\n[ready]\ntimeout = 'never'", &[(Code::MissingKey, "kind")]);
+    check(
+        "command = 'c'\nafter = [{ unit = 'a', on_stop = 'keep' }, 'b']\nwants = [{ unit = 'a', on_restart = 'restart' }]",
+        &[(Code::DoesNothing, "on_restart"), (Code::DoesNothing, "on_stop")],
+    );
+    accepted("command = 'c'\nneeds = [{ unit = 'a', on_stop = 'keep', on_restart = 'restart' }]");
+}
+
+#[test]
+fn facts_are_read_by_profiles_and_settings_units() {
+    let fact = "[fact.x]\nfrom = [{ file = '/x' }]";
+    accepted(&format!("kind = 'settings'\n{fact}"));
+    accepted(&format!("abstract = true\n{fact}"));
+    check(&format!("command = 'c'\n{fact}"), &[(Code::KindMismatch, "fact")]);
+}

@@ -86,6 +86,13 @@ impl Runner for World {
         })
     }
 
+    fn data_reached(&self, units: &[String], named: &[String], restart: bool) -> Vec<String> {
+        let ids = |names: &[String]| -> Vec<UnitId> {
+            names.iter().filter_map(|unit| self.plan.policy.find(unit)).collect()
+        };
+        self.supervisor.data_reached(&ids(units), &ids(named), restart)
+    }
+
     fn strays(&self) -> Vec<String> {
         World::strays(self)
     }

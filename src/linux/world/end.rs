@@ -6,8 +6,9 @@ use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
 use crate::linux::{cgroup, clock, lastwords, sys};
+use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Scope, UnitId};
-use crate::supervisor::{Event, ExitStatus, FailureStage, Generation};
+use crate::supervisor::{Event, ExitStatus, FailureStage, Generation, Phase};
 
 /// Processes named in one message.
 const NAMED_MAX: usize = 20;
@@ -84,8 +85,13 @@ impl World {
         }
         let lines: Vec<String> =
             unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
-        let reason = lastwords::reason(lines.iter().map(String::as_str));
-        unit.facts.hint = reason.map(|reason| self.plan.masked(&reason));
+        let said = lastwords::reason(lines.iter().map(String::as_str)).map(|said| self.plan.masked(&said));
+        let exec = self.plan.exec.get(id.0 as usize);
+        let step = unit
+            .current
+            .as_ref()
+            .and_then(|current| step_hint(current.phase, unit.facts.late, exec?, said.as_deref()));
+        unit.facts.hint = step.or(said);
         unit.facts.last_words = lines;
         let Some(whose) = whose.filter(|_| !unit.killed) else {
             self.tell_reason(id);
@@ -324,4 +330,20 @@ fn take_terminal_back() {
         // SIGTTOU is ignored. A terminal that has gone is nobody's.
         let _ = nix::unistd::tcsetpgrp(&stdin, nix::unistd::getpgrp());
     }
+}
+
+/// Why a bootstrap step is there, and that it was not done in time, before what it has said itself.
+fn step_hint(phase: Phase, late: bool, exec: &UnitExec, said: Option<&str>) -> Option<String> {
+    let Phase::Step(number) = phase else { return None };
+    let step = exec.steps.get(number as usize)?;
+    let late = late.then(|| {
+        format!(
+            "`{}` has not ended within {} and was killed",
+            step.name,
+            crate::linux::words::span(step.timeout)
+        )
+    });
+    let why = (!step.why.is_empty()).then(|| format!("`{}` is there because: {}", step.name, step.why));
+    let parts: Vec<&str> = late.as_deref().into_iter().chain(why.as_deref()).chain(said).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

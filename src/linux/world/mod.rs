@@ -6,6 +6,7 @@
 mod adopt;
 mod asked;
 mod end;
+mod first;
 mod hear;
 mod left;
 mod pipes;
@@ -221,6 +222,10 @@ impl World {
     /// Goes on from what is left, and from now on leaves something itself.
     fn begin(&mut self, before: Option<&Before>, kept: left::Kept) {
         self.open_recorder();
+        if before.is_none() {
+            self.say_info();
+            self.write_first(0..self.units.len());
+        }
         if let Some(before) = before {
             self.adopt(before, kept);
             if before.leaving == u64::from(std::process::id()) {

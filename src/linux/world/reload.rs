@@ -151,6 +151,7 @@ impl World {
 
     fn take(&mut self, merged: Merged) {
         let Merged { plan, next, restart, order, changes: _ } = merged;
+        let mut added = Vec::new();
         for (number, (policy, exec)) in plan.policy.units.iter().zip(&plan.exec).enumerate() {
             let known = self.plan.policy.units.get(number).is_some_and(|known| known.name == policy.name);
             match self.units.get_mut(number) {
@@ -161,7 +162,10 @@ impl World {
                         unit.log.look_for(Signatures::new(&exec.signatures));
                     }
                 }
-                Some(_) | None => self.put(number, &policy.name, exec),
+                Some(_) | None => {
+                    self.put(number, &policy.name, exec);
+                    added.push(number);
+                }
             }
         }
         let mut policies: Vec<(UnitId, UnitPolicy)> = Vec::new();
@@ -176,6 +180,7 @@ impl World {
         let change = supervisor::PlanChange { plan: plan.policy.clone(), next: policies, restart };
         self.plan = plan;
         self.record_config();
+        self.write_first(added);
         self.inbox.push_back(Event::PlanChanged(change));
         self.pump();
         self.changed = true;

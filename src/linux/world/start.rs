@@ -348,6 +348,7 @@ impl World {
             }
             current.deadline = None;
             let pid = current.pid;
+            unit.facts.late = true;
             // Its own group; gone meanwhile is what is wanted.
             sys::kill_group(pid, libc::SIGKILL);
             let Phase::Step(step) = current.phase else { continue };

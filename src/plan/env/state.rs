@@ -135,8 +135,4 @@ fn shown(var: &Var) -> Option<String> {
     }
 }
 
-/// Whether a name says that its value is a secret: `*TOKEN*`, `*PASSWORD*`, `*SECRET*`, `*_KEY`; of an option, `*-key`.
-pub fn secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase().replace('-', "_");
-    ["TOKEN", "PASSWORD", "SECRET"].iter().any(|word| name.contains(word)) || name.ends_with("_KEY")
-}
+pub use crate::diagnostic::is_secret_name as secret_name;

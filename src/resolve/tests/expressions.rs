@@ -233,6 +233,33 @@ fn a_secret_may_not_be_given_as_an_argument() {
     );
 }
 
+#[test]
+fn nor_may_a_variable_of_a_secret_name() {
+    check(
+        "--- units/a.toml\ncommand = 'a'",
+        &["nodeenv MY_TOKEN=hunter2", "nodeenv PLAIN=1"],
+        "error[secret-in-arguments] <command line>:1: `MY_TOKEN` is a secret: the command line is readable for every process
+           help: keep it in a file only its owner can read: an `env_file`, or `[env]` of a node file",
+    );
+}
+
+#[test]
+fn secrets_are_not_in_what_is_shown() {
+    let shown = |files: &str, options: &[&str]| {
+        let run = run(files, options);
+        crate::diagnostic::human(&run.diagnostics, &run.sources, false)
+    };
+    // The node file's value on the line of another mistake; a value of a role that this node has not.
+    let files = "--- units/s.toml\ncommand = 's'\nparam.p = { type = 'secret', default = 'by-default' }
+         --- tenon.toml\n[set]\ns = { p = 'hushhush', q = 1 }\n[roles.far.set]\ns = { p = 'far-away', r = 2 }\n";
+    let text = shown(files, &[]);
+    assert!(text.contains("s = { p = '********', q = 1 }"), "{text}");
+    assert!(text.contains("s = { p = '********', r = 2 }"), "{text}");
+    let text =
+        shown("--- units/a.toml\ncommand = 'a'\nenv = { API_TOKEN = 'tok-111', B = '{{ env. }}' }", &[]);
+    assert!(text.contains("env = { API_TOKEN = '*******', B = '{{ env. }}' }"), "{text}");
+}
+
 // ---- names ----
 
 #[test]
@@ -436,4 +463,14 @@ fn a_scope_reads_the_environment_it_is_given() {
     let scope = run.graph.scope(&Owner::Profile, Some("a@0"), Some(&Given)).unwrap();
     let value = |text: &str| values::words(&crate::expr::Expr::parse(text).unwrap().eval(&scope).unwrap());
     assert_eq!(value("param.link ~ unit.name"), "\"rocea@0\"");
+}
+
+#[test]
+fn a_settings_unit_is_told_to_read_its_own_parameters() {
+    check(
+        "--- units/s.toml\nkind = 'settings'\nparam.x = { default = 'a' }\nrequire.r = { test = \"s.x == 'a'\" }",
+        &[],
+        "error[unknown-name] units/s.toml:3: unknown name `s`
+           help: a file reads its own parameters as `param.x`",
+    );
 }

@@ -1,0 +1,80 @@
+//! A unit that the files know and that does not run: why, and what would make it run.
+
+use super::error::{CliError, Kind};
+use super::pipeline::{Context, Resolved, Sees};
+use crate::config::tree::{Item, Node};
+use crate::resolve::{Placement, Unit, UnitKind};
+
+/// Instead of "no unit is called": the runner knows the units of its plan only.
+pub fn explained(context: &Context, error: CliError) -> CliError {
+    let Some(name) = error.unit.clone() else { return error };
+    let Ok(resolved) = context.resolve(&[], Sees::Machine) else { return error };
+    match resolved.graph.units.get(name.as_str()) {
+        Some(unit) => not_planned(&resolved, unit),
+        None => error,
+    }
+}
+
+/// The error for a unit that is known and not in the plan, with the cure.
+pub fn not_planned(resolved: &Resolved, unit: &Unit) -> CliError {
+    let name = &unit.name;
+    let again = "`tenon reload`";
+    let (why, cure) = match &unit.placement {
+        Placement::Planned(_) if unit.kind == UnitKind::Settings => (
+            "it has no process: its parameters are read by others".to_owned(),
+            format!("`tenon cat {name}` shows it"),
+        ),
+        Placement::Planned(_) => (
+            "the files plan it, and the runner has not read them since".to_owned(),
+            format!("{again} takes it into the plan"),
+        ),
+        Placement::Skipped(condition, _) => {
+            (format!("its condition does not hold: {condition}"), format!("make `when` hold, then {again}"))
+        }
+        Placement::Elsewhere(why) => {
+            (why.clone(), format!("add this node's role to its `roles`, then {again}"))
+        }
+        Placement::Disabled => (
+            "`enabled = false`".to_owned(),
+            format!("write `enabled = true` under `[unit.{}]` of the node file, then {again}", key(name)),
+        ),
+        Placement::Masked => (
+            "it is masked by an empty file or a link to /dev/null".to_owned(),
+            format!("remove that file, then {again}"),
+        ),
+        Placement::NotSelected => {
+            ("nothing asks for it".to_owned(), format!("add it to `run` of the node file, then {again}"))
+        }
+    };
+    let error = CliError::new(Kind::Unavailable, format!("`{name}` is not in the plan: {why}")).hint(cure);
+    in_conflict(resolved, unit).into_iter().fold(error, |error, other| {
+        error.hint(format!(
+            "`{other}` is in the plan and in conflict with it: both cannot be, so take that one out of `run`"
+        ))
+    })
+}
+
+/// A name as a key of TOML.
+fn key(name: &str) -> String {
+    let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if bare { name.to_owned() } else { format!("\"{name}\"") }
+}
+
+/// Planned units that name this one in `conflicts`, or that it names.
+fn in_conflict<'a>(resolved: &'a Resolved, unit: &Unit) -> Vec<&'a str> {
+    let units = &resolved.graph.units;
+    let planned = resolved.graph.order.iter().filter_map(|name| units.get(name));
+    let other = planned.filter(|other| other.placement.is_planned());
+    other
+        .filter(|other| names(other, &unit.name) || names(unit, &other.name))
+        .map(|other| &*other.name)
+        .collect()
+}
+
+fn names(unit: &Unit, other: &str) -> bool {
+    match unit.tree.get("conflicts").map(|node| &node.item) {
+        Some(Item::Array(items)) => items.iter().filter_map(Node::as_str).any(|name| name == other),
+        Some(Item::Str(name)) => name == other,
+        Some(_) | None => false,
+    }
+}
