@@ -166,7 +166,10 @@ impl Turn<'_> {
                 Some(ExitStatus::Signal { signal, .. }) => Some(signal),
                 Some(ExitStatus::Code(_) | ExitStatus::Unknown) | None => None,
             };
-            this.last_exit_by = if matches!(stage, Stage::Killed { .. }) {
+            // Held, and KILL sent: a runner before this one had come as far as that.
+            let killed = matches!(stage, Stage::Killed { .. })
+                || stage == Stage::Held && this.stop_signal == Some(SIGKILL);
+            this.last_exit_by = if killed {
                 By::Ladder
             } else if killed_by.is_some() && killed_by == this.stop_signal {
                 By::Stop
