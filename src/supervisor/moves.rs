@@ -324,7 +324,7 @@ impl Turn<'_> {
     pub(super) fn follow(&mut self, unit: UnitId, other: UnitId) {
         let older = self.unit(unit).generation < self.unit(other).generation;
         let held = self.unit(unit).held;
-        if older && !held && !self.policy(unit).holds_data && self.unit(unit).desired == Desired::Up {
+        if older && !held && !self.policy(unit).holds_data {
             self.stop(unit, Then::Again(Cause::Followed(self.name(other))));
         }
     }
