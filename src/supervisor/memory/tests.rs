@@ -88,9 +88,17 @@ fn what_was_coming_up_goes_on() {
     // A task takes as long as it takes.
     check("task", &left(State::Starting, MAIN), "starting (as before) ");
     check("task settle=5s", &left(State::Starting, MAIN), "starting (as before) ");
-    check("task ready=push timeout=10s settle=20s", &left(State::Starting, MAIN), "starting (as before) ; 10 s");
+    check(
+        "task ready=push timeout=10s settle=20s",
+        &left(State::Starting, MAIN),
+        "starting (as before) ; 10 s",
+    );
     // A bootstrap step is begun anew, once it has gone.
-    check("steps=2", &left(State::Preparing, Some((Phase::Step(1), 100))), "stopping (as before) 15 to Main; 10 s");
+    check(
+        "steps=2",
+        &left(State::Preparing, Some((Phase::Step(1), 100))),
+        "stopping (as before) 15 to Main; 10 s",
+    );
 }
 
 #[test]
@@ -99,7 +107,8 @@ fn what_was_being_stopped_is() {
     check("", &left(State::Stopping, None), "stopping (as before) await, 15 to Tree; 10 s");
     check("", &unwanted(left(State::Stopping, None)), "stopping (as before) await, 15 to Tree; 10 s");
     check("scope=main", &left(State::Stopping, None), "preparing (nothing left to wait for) prepare");
-    let rules = Memory { rules_decide: true, last_exit: Some(ExitStatus::Code(3)), ..left(State::Stopping, None) };
+    let rules =
+        Memory { rules_decide: true, last_exit: Some(ExitStatus::Code(3)), ..left(State::Stopping, None) };
     check("max=0", &rules, "stopping (as before) await, 15 to Tree; 10 s");
 }
 
@@ -116,17 +125,45 @@ fn what_was_down_stays_so_or_comes_back() {
     check("", &left(State::Inactive, None), "preparing (nothing left to wait for) prepare");
     check("", &left(State::Ready, None), "preparing (nothing left to wait for) prepare");
     check("skipped=role", &left(State::Ready, None), "skipped (role) ");
-    check("external ready=poll/1s", &left(State::Ready, None), "starting (nothing left to wait for) probe; 90 s");
+    check(
+        "external ready=poll/1s",
+        &left(State::Ready, None),
+        "starting (nothing left to wait for) probe; 90 s",
+    );
 }
 
 #[test]
 fn who_the_runner_has_failed_for_is_given_up() {
-    check("", &internal(left(State::Starting, MAIN)), "stopping (internal error of the runner: as before) 15 to Main; 10 s");
-    check("", &internal(left(State::Starting, None)), "stopping (internal error of the runner: as before) await, 15 to Tree; 10 s");
-    check("scope=main", &internal(left(State::Starting, None)), "failed (internal error of the runner: as before; it would meet the same error again) ");
-    check("", &internal(left(State::Backoff, None)), "failed (internal error of the runner: as before; it would meet the same error again) ");
+    check(
+        "",
+        &internal(left(State::Starting, MAIN)),
+        "stopping (internal error of the runner: as before) 15 to Main; 10 s",
+    );
+    check(
+        "",
+        &internal(left(State::Starting, None)),
+        "stopping (internal error of the runner: as before) await, 15 to Tree; 10 s",
+    );
+    check(
+        "scope=main",
+        &internal(left(State::Starting, None)),
+        "failed (internal error of the runner: as before; it would meet the same error again) ",
+    );
+    check(
+        "",
+        &internal(left(State::Backoff, None)),
+        "failed (internal error of the runner: as before; it would meet the same error again) ",
+    );
     // But nobody who holds data and runs, and nothing elsewhere.
     check("holds_data", &internal(left(State::Ready, MAIN)), "ready (as before) ");
-    check("holds_data", &internal(left(State::Backoff, None)), "failed (internal error of the runner: as before; it would meet the same error again) ");
-    check("external ready=poll/1s", &internal(left(State::Ready, None)), "starting (nothing left to wait for) probe; 90 s");
+    check(
+        "holds_data",
+        &internal(left(State::Backoff, None)),
+        "failed (internal error of the runner: as before; it would meet the same error again) ",
+    );
+    check(
+        "external ready=poll/1s",
+        &internal(left(State::Ready, None)),
+        "starting (nothing left to wait for) probe; 90 s",
+    );
 }
