@@ -267,7 +267,11 @@ impl<'a> Trial<'a> {
         for words in [skipped, LONG.to_vec()] {
             let mut command = Command::new("sh");
             command
-                .args(["-c", &format!("ulimit -v {MEMORY}; ulimit -t {SECONDS}; exec \"$0\" \"$@\""), self.program])
+                .args([
+                    "-c",
+                    &format!("ulimit -v {MEMORY}; ulimit -t {SECONDS}; exec \"$0\" \"$@\""),
+                    self.program,
+                ])
                 .args(words);
             command.args(["-q", "--test-threads", "1"]).env("TENON_MUTANT", number.to_string());
             let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
