@@ -1,6 +1,5 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
-use super::snapshot::State;
 use super::unit::{Desired, Life, Missing, Process, Starting, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};

@@ -9,7 +9,7 @@ use super::restart::{self, Decision};
 use super::shutdown::Reason;
 use super::snapshot::State;
 use super::turn::Turn;
-use super::unit::{Desired, Life, Poll, Preparing, Process, Stage, Starting, Stopping, Then, Waiting};
+use super::unit::{Life, Poll, Preparing, Process, Stage, Starting, Stopping, Then, Waiting};
 use crate::plan::policy::{Kind, OnLimit, ReadyBy, Scope, UnitId};
 
 /// What a unit says of itself is kept up to so many bytes.

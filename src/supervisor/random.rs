@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn a_share_is_the_number_over_all_numbers() {
         let mut random = Random::new(1_234_567);
-        let shares = [(); 5].map(|()| (random.share() * 1e4).round());
-        assert_eq!(shares, [3501.0, 1736.0, 5322.0, 2490.0, 8895.0]);
+        let shares = [(); 5].map(|()| (random.share() * 1e4).round() as u64);
+        assert_eq!(shares, [3501, 1736, 5322, 2490, 8895]);
     }
 
     #[test]

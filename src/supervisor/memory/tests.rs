@@ -50,7 +50,7 @@ fn check(keys: &str, memory: &Memory, expected: &str) {
     let (mut done, mut new) = (Vec::new(), false);
     for action in actions {
         match action {
-            Action::Prepare { unit, .. } if unit == UnitId(1) => new = true,
+            Action::Prepare { unit: UnitId(1), .. } => new = true,
             Action::Prepare { .. } => done.push("prepare".to_owned()),
             Action::Signal { signal, scope, .. } => done.push(format!("{signal} to {scope:?}")),
             Action::AwaitEmpty { .. } => done.push("await".to_owned()),

@@ -158,7 +158,7 @@ fn a_group_on_its_way_down() {
 #[test]
 fn somebody_elses_trouble_is_shown_while_it_lasts() {
     let mut bench = Bench::new("unit web health=5s/2");
-    let mut ask = |bench: &mut Bench, at: u64, verdict: Verdict| {
+    let ask = |bench: &mut Bench, at: u64, verdict: Verdict| {
         bench.at(at);
         let before = bench.published();
         bench.verdict("web", ProbeKind::Health, verdict);
