@@ -377,3 +377,6 @@ pub fn span(span: Duration) -> String {
         (minutes, seconds, _) => format!("{minutes}m {seconds}s"),
     }
 }
+
+#[cfg(test)]
+mod tests;

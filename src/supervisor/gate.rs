@@ -1,6 +1,5 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
-use super::snapshot::State;
 use super::unit::{Desired, Life, Missing, Process, Starting, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};
@@ -68,11 +67,10 @@ impl Supervisor {
         if blockers.is_empty() { Gate::Open } else { Gate::Closed(blockers) }
     }
 
-    /// Who is missing now, by the edges that have a time-out: what was missing before has been so since then.
+    /// Who is missing now: what was missing before has been so since then.
     pub(super) fn missing(&self, unit: UnitId, before: &Waiting, now: Time) -> Vec<Missing> {
         let edges = self.graph.edges(unit).iter();
-        let limited = edges.filter(|edge| edge.orders_start && edge.timeout.is_some());
-        limited
+        edges
             .filter(|edge| !self.has_reached(edge))
             .map(|edge| Missing {
                 on: edge.to,
@@ -125,7 +123,7 @@ impl Supervisor {
             Until::Spawned | Until::Ready => unit.settled,
             Until::Finished => unit.ended,
         };
-        ended || unit.desired == Desired::Down || unit.state() == State::Skipped
+        ended || unit.desired == Desired::Down
     }
 
     /// Whether a unit is down for good, or waits (now or after its back-off) for one that is. A need without an order
@@ -225,7 +223,8 @@ impl Supervisor {
                 if !waits && self.is_stuck_on(blocker) {
                     return Some(blocker.on);
                 }
-                if waits && blocker.edge == Some(EdgeKind::Needs) && !seen.contains(&blocker.on) {
+                // One that does not wait has no blockers. An order alone is no wait for one that is stuck.
+                if !seen.contains(&blocker.on) {
                     seen.push(blocker.on);
                 }
             }

@@ -25,9 +25,6 @@ use super::unit::{Life, Process, Starting, Stopping, Then, Unit, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{EdgeKind, Kind, ReadyBy, UnitId};
 
-/// Automatic restarts of the window that are remembered at most, whatever the limit.
-const RECENT_MAX: usize = 1_000_000;
-
 /// Why a unit starts, as far as it matters for who goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
@@ -104,13 +101,10 @@ impl Turn<'_> {
         let governor = &self.machine.policy.governor;
         let (limit, within) = (governor.restarts, governor.within);
         if limit.is_some() && self.unit(unit).origin == Origin::Automatic {
-            let recent = &mut self.machine.recent_restarts;
-            while recent.front().is_some_and(|first| now.since(*first) >= within)
-                || recent.len() >= RECENT_MAX
-            {
-                recent.pop_front();
-            }
-            recent.push_back(now);
+            // No more of them than the limit: the next one waits for the window to make room.
+            let mut counted = self.machine.counted_restarts(within, now);
+            counted.push(now);
+            self.machine.recent_restarts = counted;
         }
     }
 
@@ -237,8 +231,7 @@ impl Supervisor {
         }
         if let Some(limit) = governor.restarts.filter(|_| self.unit_at(unit).origin == Origin::Automatic) {
             let within = governor.within;
-            let counted = self.recent_restarts.iter().filter(|at| now.since(**at) < within);
-            let counted: Vec<Time> = counted.copied().collect();
+            let counted = self.counted_restarts(within, now);
             // The one whose leaving the window makes room.
             let over = counted.len().saturating_sub(limit.max(1) as usize);
             if let Some(at) = counted.get(over).filter(|_| counted.len() >= limit as usize) {
@@ -253,6 +246,11 @@ impl Supervisor {
             }
         }
         self.stagger(unit, governor.stagger, now)
+    }
+
+    /// When the automatic restarts began that count within this time, oldest first.
+    fn counted_restarts(&self, within: Duration, now: Time) -> Vec<Time> {
+        self.recent_restarts.iter().copied().filter(|at| now.since(*at) < within).collect()
     }
 
     fn stagger(&self, unit: UnitId, gap: Duration, now: Time) -> Option<Delay> {

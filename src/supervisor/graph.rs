@@ -35,7 +35,7 @@ impl Graph {
             unique(list.flat_map(|other| flat(plan, &members, *other)).filter(|other| *other != unit))
         });
         let stop_after = without_rings(&wanted);
-        let before_data = all(plan, |unit| before_data(plan, &stop_after, unit));
+        let before_data = before_data(plan, &stop_after);
         let mut graph = Self {
             edges,
             dependents,
@@ -277,23 +277,23 @@ fn without_rings(wanted: &[Vec<UnitId>]) -> Vec<Vec<UnitId>> {
     kept
 }
 
-/// Everybody who neither holds data nor has to wait, directly or not, for this unit's own end.
-fn before_data(plan: &PlanPolicy, stop_after: &[Vec<UnitId>], unit: UnitId) -> Vec<UnitId> {
-    if !plan.units[at(unit)].holds_data {
-        return Vec::new();
-    }
-    let mut later = BTreeSet::from([unit]);
-    let mut grown = true;
-    while grown {
-        grown = false;
+/// For each unit that holds data: everybody who neither does so nor has to wait, directly or not, for the end of one that
+/// does. Who waits for another holder of data goes with that one: two stores, each with a master of its own, would
+/// otherwise wait for each other's master for ever.
+fn before_data(plan: &PlanPolicy, stop_after: &[Vec<UnitId>]) -> Vec<Vec<UnitId>> {
+    let holds_data = |unit: UnitId| plan.units[at(unit)].holds_data;
+    let mut later: BTreeSet<UnitId> =
+        (0..plan.units.len()).map(id).filter(|unit| holds_data(*unit)).collect();
+    let mut open: Vec<UnitId> = later.iter().copied().collect();
+    while let Some(unit) = open.pop() {
         for (place, before) in stop_after.iter().enumerate() {
-            if before.iter().any(|other| later.contains(other)) {
-                grown |= later.insert(id(place));
+            if before.contains(&unit) && later.insert(id(place)) {
+                open.push(id(place));
             }
         }
     }
-    let others = (0..plan.units.len()).map(id).filter(|other| !later.contains(other));
-    others.filter(|other| !plan.units[at(*other)].holds_data).collect()
+    let others: Vec<UnitId> = (0..plan.units.len()).map(id).filter(|unit| !later.contains(unit)).collect();
+    all(plan, |unit| if holds_data(unit) { others.clone() } else { Vec::new() })
 }
 
 #[cfg(test)]

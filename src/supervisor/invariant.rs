@@ -10,7 +10,9 @@ use super::cause::{Cause, Fall};
 use super::event::Generation;
 use super::gate::Gate;
 use super::snapshot::State;
-use super::unit::{Desired, Life, Process, Stage, Starting, Stopping, Then, Unit, Waiting};
+use super::unit::{
+    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Unit, Waiting, ready_interval, watch,
+};
 use super::{Supervisor, Time};
 use crate::plan::policy::UnitId;
 
@@ -27,7 +29,7 @@ pub enum Rule {
     NoForgottenStart,
     /// Nobody is held back from stopping by somebody who is down.
     NoForgottenStop,
-    /// Whatever is under way has a timer, a question, or a process that will be heard of.
+    /// Whoever is to be asked how it is is asked, or will be.
     SomethingIsToCome,
     /// A unit that holds data is not stopped for somebody else's sake, unless the operator said so.
     DataIsKept,
@@ -37,8 +39,8 @@ pub enum Rule {
     NothingIsQueued,
     /// A group is what its members make it.
     GroupsFollow,
-    /// A unit that counts as down has no process.
-    DownIsEmpty,
+    /// A unit whose condition does not hold is not wanted up.
+    SkippedIsUnwanted,
     /// After the exit nothing is done any more.
     ExitIsLast,
 }
@@ -58,8 +60,8 @@ pub struct Violation {
 pub(super) fn check(machine: &Supervisor, now: Time) -> Vec<Violation> {
     let mut found = Vec::new();
     if machine.left.is_some() {
-        if machine.deadline().is_some() || !machine.jobs.is_empty() {
-            found.push(violation(Rule::ExitIsLast, None, "a deadline or a request is left"));
+        if !machine.jobs.is_empty() {
+            found.push(violation(Rule::ExitIsLast, None, "a request is left"));
         }
         return found;
     }
@@ -77,10 +79,10 @@ pub(super) fn check(machine: &Supervisor, now: Time) -> Vec<Violation> {
         let broken = [
             wanted(machine, id, unit),
             forgotten(machine, id, unit, now),
-            to_come(unit),
+            to_come(machine, id, unit),
             data(machine, id, unit),
             group(machine, id, unit),
-            down(unit),
+            skipped(unit),
         ];
         let broken = broken.into_iter().flatten();
         found.extend(broken.map(|rule| violation(rule, Some(id), &format!("{unit:?}"))));
@@ -152,26 +154,26 @@ fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option
     }
 }
 
-fn to_come(unit: &Unit) -> Option<Rule> {
-    let timer = unit.deadline().is_some();
-    let good = match unit.life() {
-        Life::Backoff { .. } => timer,
-        Life::Starting(Starting { passed, settled_at, process, .. }) => {
-            timer || process.is_some_and(|_| !passed || settled_at.is_none()) || process.is_none()
+fn to_come(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
+    let policy = &machine.policy.units[id.0 as usize];
+    let polled = ready_interval(&policy.ready).is_some();
+    let silent = match unit.life() {
+        Life::Starting(Starting { process, passed, poll, .. }) => {
+            polled && !passed && *poll == Poll::Off && *process != Some(Process::Spawning)
         }
-        Life::Stopping(stopping) if stopping.stage != Stage::Held => timer,
-        Life::Stopping(_)
-        | Life::Inactive
-        | Life::Waiting(_)
+        Life::Waiting(Waiting::Unreachable { poll }) => polled && *poll == Poll::Off,
+        Life::Ready(up) | Life::Unhealthy(up) => watch(policy).is_some() && up.poll == Poll::Off,
+        Life::Inactive
+        | Life::Waiting(Waiting::ForOthers { .. })
         | Life::Preparing(_)
-        | Life::Ready(_)
-        | Life::Unhealthy(_)
+        | Life::Stopping(_)
+        | Life::Backoff { .. }
         | Life::Finished
         | Life::Failed
         | Life::Skipped
-        | Life::Group(_) => true,
+        | Life::Group(_) => false,
     };
-    (!good).then_some(Rule::SomethingIsToCome)
+    silent.then_some(Rule::SomethingIsToCome)
 }
 
 fn data(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
@@ -186,8 +188,9 @@ fn group(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
     (machine.group_state(id) != *state).then_some(Rule::GroupsFollow)
 }
 
-fn down(unit: &Unit) -> Option<Rule> {
-    let wrong = unit.is_down() && unit.process().is_some();
-    let unknown = unit.desired == Desired::Up && unit.state() == State::Skipped;
-    (wrong || unknown).then_some(Rule::DownIsEmpty)
+fn skipped(unit: &Unit) -> Option<Rule> {
+    (unit.desired == Desired::Up && unit.state() == State::Skipped).then_some(Rule::SkippedIsUnwanted)
 }
+
+#[cfg(test)]
+mod tests;

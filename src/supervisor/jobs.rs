@@ -13,7 +13,7 @@
 
 use super::action::{Action, Outcome};
 use super::cause::{Cause, Fall};
-use super::event::{Generation, JobId, Request};
+use super::event::{JobId, Request};
 use super::governor::Origin;
 use super::snapshot::State;
 use super::table::Input;
@@ -41,8 +41,6 @@ pub(super) struct Job {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     unit: UnitId,
-    /// Only a later start than this one counts.
-    after: Generation,
     /// Its failed attempts when the request came.
     failures: u64,
 }
@@ -90,7 +88,7 @@ impl Turn<'_> {
         let coming: Vec<UnitId> = named.iter().chain(&pulled).copied().collect();
         self.make_room(&coming, replace)?;
         let by = named.first().map(|unit| self.name(*unit));
-        let parts = named.iter().map(|unit| self.machine.part(*unit, false)).collect();
+        let parts = named.iter().map(|unit| self.machine.part(*unit)).collect();
         for unit in named {
             self.wish(unit, Desired::Up);
             self.message(unit, Input::Start(Cause::StartRequested));
@@ -108,7 +106,7 @@ impl Turn<'_> {
         if !forced {
             self.machine.refuse_loss(units, &named)?;
         }
-        let parts = named.iter().map(|unit| self.machine.part(*unit, false)).collect();
+        let parts = named.iter().map(|unit| self.machine.part(*unit)).collect();
         for unit in named {
             // Nobody loses what is not there: a task that has succeeded stays so, a skipped unit was never up.
             let at_rest = self.unit(unit).is_at_rest();
@@ -135,7 +133,7 @@ impl Turn<'_> {
             refuse(&self.machine.data_holders(reached))?;
         }
         self.make_room(&named, false)?;
-        let parts = named.iter().map(|unit| self.machine.part(*unit, true)).collect();
+        let parts = named.iter().map(|unit| self.machine.part(*unit)).collect();
         for unit in named {
             self.wish(unit, Desired::Up);
             self.message(unit, Input::Restart(Cause::RestartRequested));
@@ -355,33 +353,19 @@ impl Supervisor {
         }
     }
 
-    /// What a job remembers of a unit: a start under way counts, unless it is about to be replaced.
-    fn part(&self, unit: UnitId, restart: bool) -> Part {
-        let this = self.unit_at(unit);
-        let counts = match this.life() {
-            Life::Starting(_) | Life::Ready(_) | Life::Unhealthy(_) => !restart,
-            Life::Preparing(_) | Life::Waiting(Waiting::Unreachable { .. }) => true,
-            Life::Waiting(Waiting::ForOthers { .. })
-            | Life::Inactive
-            | Life::Stopping(_)
-            | Life::Backoff { .. }
-            | Life::Finished
-            | Life::Failed
-            | Life::Skipped
-            | Life::Group(_) => false,
-        };
-        let after = if counts { this.generation.0.saturating_sub(1) } else { this.generation.0 };
-        Part { unit, after: Generation(after), failures: this.failures }
+    /// What a job remembers of a unit. No generation: a request that wants a new start has ended the old one within its own
+    /// turn, so whatever is up afterwards counts.
+    fn part(&self, unit: UnitId) -> Part {
+        Part { unit, failures: self.unit_at(unit).failures }
     }
 
     fn has_arrived(&self, aim: Desired, part: &Part) -> bool {
         let unit = self.unit_at(part.unit);
         if aim == Desired::Down {
-            return unit.is_down() && unit.desired == Desired::Down || unit.is_at_rest();
+            return unit.is_at_rest();
         }
         match unit.life() {
-            Life::Ready(_) | Life::Unhealthy(_) | Life::Finished => unit.generation > part.after,
-            Life::Skipped => true,
+            Life::Ready(_) | Life::Unhealthy(_) | Life::Finished | Life::Skipped => true,
             Life::Inactive
             | Life::Waiting(_)
             | Life::Preparing(_)
@@ -404,7 +388,7 @@ impl Supervisor {
             return Some(format!("`{name}`: {}", end.map_or_else(String::new, ToString::to_string)));
         }
         let taken_along = matches!(unit.cause(), Cause::Fell { .. } | Cause::Followed(_));
-        if unit.state() == State::Stopping && taken_along && unit.generation > part.after {
+        if unit.state() == State::Stopping && taken_along {
             return Some(format!("`{name}`: {}", unit.cause()));
         }
         if let Life::Waiting(Waiting::Unreachable { .. }) = unit.life() {

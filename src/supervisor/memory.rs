@@ -176,7 +176,6 @@ impl Turn<'_> {
                 }
             }
             (None, Desired::Up) => self.message(unit, Input::Start(Cause::Planned)),
-            (None, Desired::Down) if skipped => {}
             (None, Desired::Down) => self.enter(unit, Life::Inactive, cause),
         }
     }
@@ -283,3 +282,6 @@ impl Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

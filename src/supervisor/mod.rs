@@ -136,7 +136,6 @@ pub use table::markdown as state_table;
 
 use crate::plan::policy::{PlanPolicy, UnitId};
 use snapshot::{Goal, Progress, UnitSnapshot, WhyLink};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,7 +171,7 @@ pub struct Supervisor {
     shutdown: Option<shutdown::Shutdown>,
     random: Random,
     /// When the latest automatic restarts began, oldest first, as far as the governor counts them.
-    recent_restarts: VecDeque<Time>,
+    recent_restarts: Vec<Time>,
     /// Generations given out so far.
     generations: u64,
     /// Steps taken so far.
@@ -197,7 +196,7 @@ impl Supervisor {
             queue: turn::Queue::default(),
             shutdown: None,
             random: Random::new(seed),
-            recent_restarts: VecDeque::new(),
+            recent_restarts: Vec::new(),
             generations: 0,
             turns: 0,
             now: Time::default(),

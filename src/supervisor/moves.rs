@@ -9,7 +9,7 @@ use super::restart::{self, Decision};
 use super::shutdown::Reason;
 use super::snapshot::State;
 use super::turn::Turn;
-use super::unit::{Desired, Life, Poll, Preparing, Process, Stage, Starting, Stopping, Then, Waiting};
+use super::unit::{Life, Poll, Preparing, Process, Stage, Starting, Stopping, Then, Waiting};
 use crate::plan::policy::{Kind, OnLimit, ReadyBy, Scope, UnitId};
 
 /// What a unit says of itself is kept up to so many bytes.
@@ -325,7 +325,7 @@ impl Turn<'_> {
     pub(super) fn follow(&mut self, unit: UnitId, other: UnitId) {
         let older = self.unit(unit).generation < self.unit(other).generation;
         let held = self.unit(unit).held;
-        if older && !held && !self.policy(unit).holds_data && self.unit(unit).desired == Desired::Up {
+        if older && !held && !self.policy(unit).holds_data {
             self.stop(unit, Then::Again(Cause::Followed(self.name(other))));
         }
     }

@@ -19,9 +19,9 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number of 0..=1.
+    /// A number of 0..1.
     pub fn share(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / ((1u64 << 53) - 1) as f64
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number below `bound`; 0 where there is none.
@@ -32,5 +32,52 @@ impl Random {
     /// True in so many of a hundred cases.
     pub const fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers of seed 1234567, as published with the algorithm.
+    const PUBLISHED: [u64; 5] = [
+        6_457_827_717_110_365_317,
+        3_203_168_211_198_807_973,
+        9_817_491_932_198_370_423,
+        4_593_380_528_125_082_431,
+        16_408_922_859_458_223_821,
+    ];
+
+    #[test]
+    fn the_numbers_are_those_of_the_published_algorithm() {
+        let mut random = Random::new(1_234_567);
+        assert_eq!([(); 5].map(|()| random.next_u64()), PUBLISHED);
+    }
+
+    #[test]
+    fn a_share_is_the_number_over_all_numbers() {
+        let mut random = Random::new(1_234_567);
+        let shares = [(); 5].map(|()| (random.share() * 1e4).round() as u64);
+        assert_eq!(shares, [3501, 1736, 5322, 2490, 8895]);
+    }
+
+    #[test]
+    fn a_number_below_a_bound_is_the_rest() {
+        let mut random = Random::new(1_234_567);
+        assert_eq!([(); 5].map(|()| random.below(100)), [17, 73, 23, 31, 21]);
+        assert_eq!((random.below(1), random.below(0)), (0, 0));
+    }
+
+    #[test]
+    fn so_many_of_a_hundred() {
+        // 17, 73, 23, 31, 21 of a hundred, as above.
+        let drawn = |chance: u64| {
+            let mut random = Random::new(1_234_567);
+            [(); 5].map(|()| random.percent(chance))
+        };
+        assert_eq!(drawn(0), [false; 5]);
+        assert_eq!(drawn(23), [true, false, false, false, true]);
+        assert_eq!(drawn(24), [true, false, true, false, true]);
+        assert_eq!(drawn(100), [true; 5]);
     }
 }

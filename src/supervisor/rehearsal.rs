@@ -90,7 +90,7 @@ pub fn rehearse_stop(plan: &PlanPolicy) -> Vec<StopShare> {
 
 /// Everybody who can run runs.
 fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
-    let memory = |(number, unit): (usize, &UnitPolicy)| {
+    let memory = |(number, unit): (i32, &UnitPolicy)| {
         let state = match unit.kind {
             Kind::Service => State::Ready,
             Kind::Task { has_command: true } => State::Starting,
@@ -99,8 +99,8 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
         unit.skipped.is_none().then(|| Memory {
             desired_up: true,
             state,
-            process: Some((Phase::Main, i32::try_from(number).unwrap_or(i32::MAX).saturating_add(2))),
-            generation: Generation(number as u64 + 1),
+            process: Some((Phase::Main, number)),
+            generation: Generation(u64::from(number.unsigned_abs())),
             starts: 1,
             restarts: 0,
             recent: Vec::new(),
@@ -120,7 +120,7 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             cause: String::new(),
         })
     };
-    plan.units.iter().enumerate().map(memory).collect()
+    (1..).zip(&plan.units).map(memory).collect()
 }
 
 #[cfg(test)]

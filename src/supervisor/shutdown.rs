@@ -159,30 +159,22 @@ impl Supervisor {
     /// How long the stops that wait for this one take in the worst case, one after the other.
     fn after(&self, unit: UnitId) -> Duration {
         let mut longest = vec![None::<Duration>; self.units.len()];
-        let mut open = vec![(unit, Duration::ZERO)];
-        // Relaxing ends by itself, as the order has no rings; the count is for the case that it had.
-        for _ in 0..self.units.len().saturating_mul(8).max(64) {
-            let Some((from, so_far)) = open.pop() else { break };
-            for other in self.ids().filter(|other| self.waits_to_stop(*other, from)) {
-                let total = so_far.saturating_add(self.policy.units[other.0 as usize].stop.worst_case());
-                let known = &mut longest[other.0 as usize];
-                if known.is_none_or(|known| total > known) {
-                    *known = Some(total);
-                    open.push((other, total));
-                }
+        longest[unit.0 as usize] = Some(Duration::ZERO);
+        // A round for each link of the longest chain.
+        for _ in &self.units {
+            let before = longest.clone();
+            for other in self.ids().filter(|other| !self.unit_at(*other).is_down()) {
+                let first = self.graph.stop_after(other).iter().chain(self.graph.before_data(other));
+                let so_far = first.filter_map(|first| longest[first.0 as usize]).max();
+                let own = self.policy.units[other.0 as usize].stop.worst_case();
+                let total = so_far.map(|so_far| so_far.saturating_add(own));
+                longest[other.0 as usize] = longest[other.0 as usize].max(total);
+            }
+            if longest == before {
+                break;
             }
         }
-        // Units that hold data may wait for each other: no chain is longer than all of them one after the other.
-        let others = self.ids().filter(|other| *other != unit && !self.unit_at(*other).is_down());
-        let all: Duration = others.map(|other| self.policy.units[other.0 as usize].stop.worst_case()).sum();
-        longest.into_iter().flatten().max().unwrap_or_default().min(all)
-    }
-
-    /// Whether a unit has something to be stopped, and lets another go first.
-    fn waits_to_stop(&self, unit: UnitId, other: UnitId) -> bool {
-        let ordered =
-            self.graph.stop_after(unit).contains(&other) || self.graph.before_data(unit).contains(&other);
-        ordered && unit != other && !self.unit_at(unit).is_down()
+        longest.into_iter().flatten().max().unwrap_or_default()
     }
 
     /// When the shutdown wants to be woken.

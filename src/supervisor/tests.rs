@@ -5,6 +5,8 @@ use crate::plan::policy::Scope;
 use crate::sim::parse;
 use snapshot::State;
 
+mod looks;
+
 /// A machine with a plan from scenario text, everything asked of the shell answered at once and well.
 struct Bench {
     machine: Supervisor,

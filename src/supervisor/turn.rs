@@ -132,7 +132,7 @@ impl Turn<'_> {
     }
 
     fn drain(&mut self) {
-        let limit = MOVES_PER_UNIT * (1 + self.machine.units.len() + self.machine.graph.edge_count());
+        let limit = MOVES_PER_UNIT * (self.machine.units.len() + self.machine.graph.edge_count());
         for _ in 0..limit {
             if let Some((unit, input)) = self.machine.queue.messages.pop_front() {
                 self.dispatch(unit, input);

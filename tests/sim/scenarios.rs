@@ -5,7 +5,7 @@
 use tenon::sim::{parse, run};
 use tenon::supervisor::Supervisor;
 
-fn check(scenario: &str, expected: &str) {
+pub fn check(scenario: &str, expected: &str) {
     let scenario = parse(scenario).expect("the scenario can be read");
     let report = run(&scenario, &mut Supervisor::new(scenario.seed));
     let (timeline, verdict) = (report.timeline(), report.verdict());

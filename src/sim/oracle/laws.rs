@@ -204,9 +204,8 @@ impl Oracle {
         let first = self.plan.units[unit.0 as usize].stop_after.iter();
         let mut first: Vec<UnitId> = first.flat_map(|other| super::members(&self.plan, *other)).collect();
         if all && self.plan.units[unit.0 as usize].holds_data {
-            let later = self.who_stops_after(unit);
-            let others = self.ids().filter(|other| !self.plan.units[other.0 as usize].holds_data);
-            first.extend(others.filter(|other| !later.contains(other)));
+            let later = self.who_stops_after_data();
+            first.extend(self.ids().filter(|other| !later.contains(other)));
         }
         for other in first {
             let needs = self.edges[other.0 as usize]
@@ -221,9 +220,10 @@ impl Oracle {
         }
     }
 
-    /// Units that stop only after this one, directly or not.
-    fn who_stops_after(&self, unit: UnitId) -> Vec<UnitId> {
-        let mut later = vec![unit];
+    /// Units that hold data, and those that stop only after one of them, directly or not.
+    fn who_stops_after_data(&self) -> Vec<UnitId> {
+        let mut later: Vec<UnitId> =
+            self.ids().filter(|unit| self.plan.units[unit.0 as usize].holds_data).collect();
         let mut next = 0;
         while let Some(of) = later.get(next).copied() {
             for other in self.ids() {

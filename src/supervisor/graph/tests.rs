@@ -56,6 +56,29 @@ fn who_holds_data_lets_everybody_go_first_who_need_not_wait_for_it() {
     // `master` stops after the store by their order; the other holder of data is its equal.
     check(plan, |graph, find| graph.before_data(find("store")).to_vec(), &["web"]);
     check(plan, |graph, find| graph.before_data(find("web")).to_vec(), &[]);
+    // Nor does anybody go first who has to wait for somebody who has to wait for it.
+    let plan = "unit last stop_after=next
+                unit next stop_after=store
+                unit store holds_data";
+    check(plan, |graph, find| graph.before_data(find("store")).to_vec(), &[]);
+}
+
+#[test]
+fn groups_in_a_ring_have_the_members_that_they_have() {
+    let plan = "unit a
+                unit one group=two,a
+                unit two group=one";
+    check(plan, |graph, find| graph.members(find("two")).to_vec(), &["a"]);
+}
+
+#[test]
+fn a_need_without_an_order_watches_what_is_behind_the_other() {
+    let plan = "unit c
+                unit b needs=c
+                unit a needs=b:unordered
+                unit d needs=b";
+    check(plan, |graph, find| graph.watchers(find("c")).to_vec(), &["b", "a"]);
+    check(plan, |graph, find| graph.watchers(find("b")).to_vec(), &["c", "a", "d"]);
 }
 
 #[test]

@@ -5,9 +5,10 @@ use super::*;
 #[test]
 fn the_documentation_shows_this_table() {
     let shown = include_str!("../../../docs/state-table.md");
+    let shown = shown.find("| | inactive").map_or("", |start| &shown[start..]);
     let rendered = markdown();
     assert!(
-        shown.contains(&rendered),
+        shown.trim_end() == rendered.trim_end(),
         "docs/state-table.md does not show the table of src/supervisor/table.rs; it is now:\n\n{rendered}"
     );
 }
