@@ -5,14 +5,14 @@
 
 use super::cause::{Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
-use super::governor::Origin;
+use super::governor::{Origin, origin_after};
 use super::moves::ends_by_itself;
 use super::restart::History;
 use super::snapshot::State;
 use super::table::Input;
 use super::turn::Turn;
 use super::unit::{
-    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Up, Waiting, ready_interval, watch,
+    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Unit, Up, Waiting, ready_interval, watch,
 };
 use super::{Supervisor, Time};
 use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
@@ -77,7 +77,7 @@ impl Supervisor {
             restarts: unit.history.restarts(),
             internal: false,
             held: unit.held,
-            origin: unit.origin,
+            origin: origin_to_come(unit),
             settled: unit.settled,
             ended: unit.ended,
             ready_at,
@@ -86,6 +86,17 @@ impl Supervisor {
             last_exit: unit.last_exit,
             cause: unit.cause().to_string(),
         })
+    }
+}
+
+/// Why the next start of a unit is to come about: a stop under way already says so.
+fn origin_to_come(unit: &Unit) -> Origin {
+    match unit.life() {
+        Life::Stopping(Stopping { then: Then::Again(cause), .. }) => {
+            origin_after(cause).unwrap_or(unit.origin)
+        }
+        Life::Stopping(Stopping { then: Then::Decide { .. }, .. }) => Origin::Automatic,
+        _ => unit.origin,
     }
 }
 
