@@ -50,7 +50,7 @@ pub trait Runner {
     /// Units that are not among these, hold data, and would be stopped with them by a stop or a restart that takes all
     /// along that need them.
     fn data_reached(&self, units: &[String], named: &[String], restart: bool) -> Vec<String> {
-        let _ = (units, restart);
+        let _ = (units, named, restart);
         Vec::new()
     }
     /// Processes that nothing ties to a unit, in words.
@@ -179,11 +179,13 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
         "Stop" => {
-            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, false, runner)?;
+            let StopUnits { units, by_pattern, with_dependents } =
+                stop_units(&parameters(call)?, false, runner)?;
             begin(JobRequest::Stop { units, by_pattern, with_dependents }, runner)
         }
         "Restart" => {
-            let StopUnits { units, by_pattern, with_dependents } = stop_units(&parameters(call)?, true, runner)?;
+            let StopUnits { units, by_pattern, with_dependents } =
+                stop_units(&parameters(call)?, true, runner)?;
             begin(JobRequest::Restart { units, by_pattern, with_dependents }, runner)
         }
         "Hold" | "Unhold" => {

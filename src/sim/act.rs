@@ -10,6 +10,8 @@ pub struct Act {
     pub prepare: (Duration, bool),
     /// Each bootstrap step takes this long and ends so.
     pub step: (Duration, ExitStatus),
+    /// Fork and exec of bootstrap steps; `false`: fail.
+    pub step_spawn: bool,
     /// Fork and exec take this long; `false`: and fail.
     pub spawn: (Duration, bool),
     /// From its spawn on (an external: from the first question on), when its probe holds; `None` = never.
@@ -71,6 +73,7 @@ impl Default for Act {
         Self {
             prepare: (Duration::ZERO, true),
             step: (Duration::ZERO, ExitStatus::Code(0)),
+            step_spawn: true,
             spawn: (Duration::ZERO, true),
             ready_after: Some(Duration::ZERO),
             ends: None,

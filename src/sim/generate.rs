@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::act::{Act, Fate, LeftOvers, Sickness};
-use super::{Faults, Happening, Scenario, changes};
+use super::{Faults, Happening, Scenario, changes, governed};
 use crate::plan::policy::{
     CausePattern, Edge, EdgeKind, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy, Restart,
     RestartPolicy, Rung, Scope, Stop, UnitId, UnitPolicy, Until,
@@ -18,8 +18,17 @@ const SCRIPT_MILLIS: u64 = 120_000;
 /// Afterwards, quiet for so long: longer than any delay, time-out and ladder made here.
 const CALM: Duration = Duration::from_secs(400);
 
-/// The scenario of a seed: another plan may come in the middle of it, and the runner may die.
+/// The scenario of a seed, with everything that may happen.
 pub fn generate(seed: u64) -> Scenario {
+    let mut scenario = generate_ungoverned(seed);
+    let mut random = Random::new(seed ^ 0x0060_7e40);
+    governed::add(&mut random, &mut scenario, Duration::from_millis(SCRIPT_MILLIS));
+    scenario
+}
+
+/// The scenario of a seed without holds and a governor: another plan may come in the middle of it, and the runner may
+/// die.
+pub fn generate_ungoverned(seed: u64) -> Scenario {
     let mut scenario = generate_still(seed);
     let mut random = Random::new(seed ^ 0x00c4_a46e);
     changes::add(&mut random, &mut scenario, Duration::from_millis(SCRIPT_MILLIS));
@@ -258,6 +267,7 @@ fn act(random: &mut Random, task: bool) -> Act {
     let from = odd(random, 2_000);
     Act {
         prepare: (odd(random, 30), random.percent(95)),
+        step_spawn: true,
         step: (odd(random, 100), if random.percent(90) { ExitStatus::Code(0) } else { ExitStatus::Code(2) }),
         spawn: (odd(random, 20), random.percent(93)),
         ready_after: random.percent(88).then(|| odd(random, 500)),

@@ -4,13 +4,15 @@
 //! 60115 still polite hasty script=0,4 tame=1,7 free=3
 //! ```
 //!
-//! `still`: one plan and one runner for the whole life. `polite`: every report comes once and in time. `hasty`: nobody
+//! Two words say that a world is an earlier one, so that a line means for ever what it meant when it was written: `still`:
+//! one plan and one runner for the whole life; `ungoverned`: other plans and runners, but no hold, no governor, and
+//! nothing of what came with them. `polite`: every report comes once and in time. `hasty`: nobody
 //! waits for the calm. `script`: of all happenings only these. `tame`: these units behave. `free`: these wait for nobody.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Act, Faults, Scenario, generate, generate_still};
+use super::{Act, Faults, Scenario, generate, generate_still, generate_ungoverned};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +21,8 @@ pub struct Life {
     pub seed: u64,
     /// Without another plan, without another runner.
     pub still: bool,
+    /// Without holds and a governor.
+    pub ungoverned: bool,
     /// Without faults.
     pub polite: bool,
     /// Without the calm at the end.
@@ -39,7 +43,11 @@ impl Life {
 
     /// What is played.
     pub fn scenario(&self) -> Scenario {
-        let mut scenario = if self.still { generate_still(self.seed) } else { generate(self.seed) };
+        let mut scenario = match (self.still, self.ungoverned) {
+            (true, _) => generate_still(self.seed),
+            (false, true) => generate_ungoverned(self.seed),
+            (false, false) => generate(self.seed),
+        };
         if self.polite {
             scenario.faults = Faults::default();
         }
@@ -68,7 +76,12 @@ impl Life {
 impl fmt::Display for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.seed)?;
-        let words = [(self.still, "still"), (self.polite, "polite"), (self.hasty, "hasty")];
+        let words = [
+            (self.still, "still"),
+            (self.ungoverned, "ungoverned"),
+            (self.polite, "polite"),
+            (self.hasty, "hasty"),
+        ];
         for (_, word) in words.iter().filter(|(on, _)| *on) {
             write!(f, " {word}")?;
         }
@@ -97,6 +110,7 @@ impl FromStr for Life {
                 numbers.collect::<Result<_, _>>().map_err(|_| format!("no list `{word}`"))?;
             match key {
                 "still" => life.still = true,
+                "ungoverned" => life.ungoverned = true,
                 "polite" => life.polite = true,
                 "hasty" => life.hasty = true,
                 "script" => life.script = Some(numbers),

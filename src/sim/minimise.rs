@@ -9,7 +9,9 @@ const ATTEMPTS: usize = 300;
 /// did; the result fails, and is no longer than what was given.
 pub fn minimise(life: &Life, fails: &mut dyn FnMut(&Scenario) -> bool) -> Life {
     let mut search = Search { best: life.clone(), fails, attempts: 0 };
-    search.keep(Life { still: true, script: None, ..life.clone() });
+    if !search.keep(Life { still: true, script: None, ..life.clone() }) && !life.still {
+        search.keep(Life { ungoverned: true, script: None, ..life.clone() });
+    }
     search.keep(Life { polite: true, ..search.best.clone() });
     search.keep(Life { hasty: true, ..search.best.clone() });
     search.script();

@@ -5,8 +5,8 @@
 //! knows nothing else, and the whole story comes back as a [`Report`]. The same scenario gives the same report.
 //!
 //! - `act.rs`: how a fake process behaves. `world.rs`: the kernel. `oracle.rs`: the rules over time.
-//! - `generate.rs`: a scenario from a seed, hostile on purpose; `changes.rs`: other plans and other runners in it. `minimise.rs`: the
-//!   shortest life that still fails. `life.rs`: a life as a line of text.
+//! - `generate.rs`: a scenario from a seed, hostile on purpose; `changes.rs`: other plans and other runners in it;
+//!   `governed.rs`: holds, a governor, units that speak. `minimise.rs`: the shortest life that still fails. `life.rs`: a life as a line of text.
 //! - `rule.rs`: what users say must never be, or be at a time.
 //! - `text.rs`: scenarios as text, for named tests. `report.rs`: the story, one aligned line an event.
 //!
@@ -15,6 +15,7 @@
 mod act;
 mod changes;
 mod generate;
+mod governed;
 mod life;
 mod minimise;
 mod oracle;
@@ -24,7 +25,7 @@ mod text;
 mod world;
 
 pub use act::{Act, Fate, LeftOvers, Sickness, Trouble};
-pub use generate::{generate, generate_still};
+pub use generate::{generate, generate_still, generate_ungoverned};
 pub use life::Life;
 pub use minimise::minimise;
 pub use oracle::{Finding, Law, Oracle};
@@ -35,7 +36,7 @@ pub use world::run;
 
 use crate::plan::policy::{PlanPolicy, UnitId};
 use crate::supervisor::{
-    Action, Event, ExitStatus, Memory, PlanChange, Request, Supervisor, Time, Violation,
+    Action, Event, ExitStatus, Memory, Notify, PlanChange, Request, Supervisor, Time, Violation,
 };
 use std::time::Duration;
 
@@ -118,6 +119,13 @@ pub enum Happening {
         unit: UnitId,
         /// How; `None` = as it was.
         trouble: Option<Trouble>,
+    },
+    /// The main process of a unit says something of itself, if it runs.
+    Says {
+        /// Which.
+        unit: UnitId,
+        /// What.
+        message: Notify,
     },
     /// Another plan.
     Reload(Box<PlanChange>),

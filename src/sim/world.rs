@@ -243,13 +243,13 @@ impl<'a> World<'a> {
             }
             Happening::Forged(event) => self.step(machine, &event),
             Happening::Crash { unit, status } => {
-                let running =
-                    self.starts.iter().rev().find(|((of, _), start)| {
-                        *of == unit && matches!(start.running, Some((Phase::Main, _)))
-                    });
-                if let Some(((_, generation), _)) = running {
-                    let generation = *generation;
+                if let Some(generation) = self.running(unit) {
                     self.ends(unit, generation, Phase::Main, status);
+                }
+            }
+            Happening::Says { unit, message } => {
+                if let Some(generation) = self.running(unit) {
+                    self.step(machine, &Event::Notify { unit, generation, message });
                 }
             }
             Happening::Sick { unit, sickness: Some(sickness) } => {
@@ -259,6 +259,13 @@ impl<'a> World<'a> {
                 self.sickness.remove(&unit);
             }
         }
+    }
+
+    /// The start of a unit whose main process runs.
+    fn running(&self, unit: UnitId) -> Option<Generation> {
+        let runs = |start: &Start| matches!(start.running, Some((Phase::Main, _)));
+        let found = self.starts.iter().rev().find(|((of, _), start)| *of == unit && runs(start));
+        found.map(|((_, generation), _)| *generation)
     }
 
     fn step(&mut self, machine: &mut dyn Machine, event: &Event) {
@@ -351,6 +358,7 @@ impl<'a> World<'a> {
         let mut act = start.act.clone();
         let failed = match trouble {
             Some(Trouble::NotExecuted) => Some(FailureStage::Exec),
+            _ if !act.step_spawn && phase != Phase::Main => Some(FailureStage::Setup),
             _ if !act.spawn.1 && phase == Phase::Main => Some(FailureStage::Fork),
             Some(Trouble::Ends(status)) => {
                 act.ends = Some((Duration::ZERO, status));

@@ -8,6 +8,8 @@
 //!   runs is left alone. Back-off goes on meanwhile, so that the end of the hold lets only those go whose time has come.
 //! - The governor looks at the units that could start in this turn, those of its `order` first and then whoever has
 //!   waited longest, and lets go as many as its rules allow. Each of the others says which rule it waits for.
+//! - Coming first is having the first start, not all of them: who has had a start while others waited goes behind them
+//!   with the next one, so that one that fails again and again keeps nobody down.
 //!
 //! Nobody is kept waiting by a unit that itself needs it: that would be a wait for each other.
 //!
@@ -42,8 +44,8 @@ pub enum Origin {
 pub(super) enum Delay {
     /// The end of this turn, when the governor looks at all that could.
     Turn,
-    /// One that comes before it in the governor's order, and is not ready.
-    Order { first: UnitId },
+    /// One that comes before it, by the governor's order or because it has waited longer, and is not ready.
+    Order { first: UnitId, until: Option<Time> },
     /// So many automatic restarts within this time are used up.
     Budget { limit: u32, within: Duration, until: Time },
     /// So many units are starting already.
@@ -57,7 +59,8 @@ impl Delay {
     pub(super) const fn until(&self) -> Option<Time> {
         match self {
             Delay::Budget { until, .. } | Delay::Stagger { until, .. } => Some(*until),
-            Delay::Turn | Delay::Order { .. } | Delay::Concurrent { .. } => None,
+            Delay::Order { until, .. } => *until,
+            Delay::Turn | Delay::Concurrent { .. } => None,
         }
     }
 }
@@ -100,7 +103,9 @@ impl Turn<'_> {
         self.unit_mut(unit).started_at = Some(now);
         let governor = &self.machine.policy.governor;
         let (limit, within) = (governor.restarts, governor.within);
-        if limit.is_some() && self.unit(unit).origin == Origin::Automatic {
+        // Asking an external again starts nothing.
+        let starts = !self.machine.is_external(unit);
+        if limit.is_some() && starts && self.unit(unit).origin == Origin::Automatic {
             // No more of them than the limit: the next one waits for the window to make room.
             let mut counted = self.machine.counted_restarts(within, now);
             counted.push(now);
@@ -131,6 +136,7 @@ impl Turn<'_> {
                 (false, false) => {
                     self.publish(unit);
                     self.follow_at_last(unit);
+                    self.mend_at_last(unit);
                 }
             }
         }
@@ -141,7 +147,8 @@ impl Turn<'_> {
     fn follow_at_last(&mut self, unit: UnitId) {
         for edge in self.machine.graph.edges(unit).to_vec() {
             let follows = edge.kind == EdgeKind::Needs && edge.restart_with;
-            if follows && self.unit(edge.to).state() == State::Ready {
+            let is_there = matches!(self.unit(edge.to).state(), State::Ready | State::Unhealthy);
+            if follows && is_there {
                 self.message(unit, Input::Follow(edge.to));
             }
         }
@@ -205,13 +212,31 @@ impl Supervisor {
     fn queued(&self) -> Vec<UnitId> {
         let mut queue: Vec<(usize, Time, UnitId)> = Vec::new();
         for unit in self.ids() {
-            if let Life::Waiting(Waiting::ForOthers { since, delay: Some(_), .. }) = self.unit_at(unit).life()
-            {
-                queue.push((self.rank(unit), *since, unit));
+            if let Some(since) = self.queued_since(unit) {
+                queue.push((self.rank(unit), since, unit));
+            }
+        }
+        if let Some(longest) = queue.iter().map(|(_, since, _)| *since).min() {
+            for (rank, _, unit) in &mut queue {
+                if self.has_started_after(*unit, longest) {
+                    *rank = self.policy.governor.order.len();
+                }
             }
         }
         queue.sort_unstable();
         queue.into_iter().map(|(_, _, unit)| unit).collect()
+    }
+
+    /// Since when a unit waits that could start but for the governor.
+    fn queued_since(&self, unit: UnitId) -> Option<Time> {
+        match self.unit_at(unit).life() {
+            Life::Waiting(Waiting::ForOthers { since, delay: Some(_), .. }) => Some(*since),
+            _ => None,
+        }
+    }
+
+    fn has_started_after(&self, unit: UnitId, time: Time) -> bool {
+        self.unit_at(unit).started_at.is_some_and(|at| at >= time)
     }
 
     /// A unit's place in the governor's order; behind all of them if it has none.
@@ -226,8 +251,13 @@ impl Supervisor {
         let behind: BTreeSet<UnitId> = self.graph.all_dependents(&[unit]).into_iter().collect();
         let place = governor.order.iter().position(|other| *other == unit);
         let mut before = governor.order.iter().copied().take(place.unwrap_or(0));
-        if let Some(first) = before.find(|first| !behind.contains(first) && self.is_coming(*first)) {
-            return Some(Delay::Order { first });
+        let since = self.queued_since(unit).unwrap_or(now);
+        let comes_first = |first: &UnitId| {
+            let had_its_turn = self.has_started_after(*first, since) && !self.is_under_way(*first);
+            !behind.contains(first) && self.is_coming(*first) && !had_its_turn
+        };
+        if let Some(first) = before.find(comes_first) {
+            return Some(Delay::Order { first, until: None });
         }
         if let Some(limit) = governor.restarts.filter(|_| self.unit_at(unit).origin == Origin::Automatic) {
             let within = governor.within;
@@ -245,7 +275,7 @@ impl Supervisor {
                 return Some(Delay::Concurrent { under_way, limit });
             }
         }
-        self.stagger(unit, governor.stagger, now)
+        if governor.stagger.is_zero() { None } else { self.stagger(unit, &behind, now) }
     }
 
     /// When the automatic restarts began that count within this time, oldest first.
@@ -253,16 +283,42 @@ impl Supervisor {
         self.recent_restarts.iter().copied().filter(|at| now.since(*at) < within).collect()
     }
 
-    fn stagger(&self, unit: UnitId, gap: Duration, now: Time) -> Option<Delay> {
-        if gap.is_zero() {
-            return None;
+    /// Instances start apart. One that has been kept waiting for that goes before those that came later.
+    fn stagger(&self, unit: UnitId, behind: &BTreeSet<UnitId>, now: Time) -> Option<Delay> {
+        let gap = self.policy.governor.stagger;
+        let since = self.queued_since(unit).unwrap_or(now);
+        let waits_longer = |other: &UnitId| {
+            let other_since = self.queued_since(*other).filter(|at| *at < since);
+            let longer = other_since.is_some_and(|at| !self.has_precedence(unit, *other, at));
+            longer && !behind.contains(other)
+        };
+        for other in self.siblings(unit).into_iter().filter(waits_longer) {
+            if let Some((at, _)) = self.latest_start(other).filter(|(at, _)| now.since(*at) < gap) {
+                return Some(Delay::Order { first: other, until: Some(at + gap) });
+            }
         }
-        let template = |unit: UnitId| template(&self.policy.units[unit.0 as usize].name);
-        let own = template(unit)?;
-        let siblings = self.ids().filter(|other| *other != unit && template(*other) == Some(own));
-        let siblings = siblings.filter_map(|other| Some((self.unit_at(other).started_at?, other)));
-        let (at, after) = siblings.max()?;
+        let (at, after) = self.latest_start(unit)?;
         (now.since(at) < gap).then_some(Delay::Stagger { gap, after, until: at + gap })
+    }
+
+    /// Whether a unit is to have its start before another one that has waited since then, by the governor's order.
+    fn has_precedence(&self, unit: UnitId, over: UnitId, since: Time) -> bool {
+        let listed = self.policy.governor.order.contains(&over);
+        listed && self.rank(unit) < self.rank(over) && !self.has_started_after(unit, since)
+    }
+
+    /// The other instances of a unit's template.
+    fn siblings(&self, unit: UnitId) -> Vec<UnitId> {
+        let template = |unit: UnitId| template(&self.policy.units[unit.0 as usize].name);
+        let own = template(unit);
+        let is_sibling = |other: &UnitId| *other != unit && own.is_some() && template(*other) == own;
+        self.ids().filter(is_sibling).collect()
+    }
+
+    /// Which other instance of its template was started last, and when.
+    fn latest_start(&self, unit: UnitId) -> Option<(Time, UnitId)> {
+        let started = |other: UnitId| Some((self.unit_at(other).started_at?, other));
+        self.siblings(unit).into_iter().filter_map(started).max()
     }
 
     /// Whether a unit is on its way to readiness, as the governor counts. A task that nobody declared a readiness of
@@ -305,7 +361,9 @@ impl Supervisor {
     pub(super) fn delay_words(&self, delay: &Delay) -> String {
         let what = match delay {
             Delay::Turn => return "for the governor".to_owned(),
-            Delay::Order { first } => format!("`{}` comes first", self.policy.units[first.0 as usize].name),
+            Delay::Order { first, .. } => {
+                format!("`{}` comes first", self.policy.units[first.0 as usize].name)
+            }
             Delay::Budget { limit, within, .. } => {
                 format!("{limit} of {limit} restarts within {} used up", span(*within))
             }
@@ -321,7 +379,7 @@ impl Supervisor {
     pub(super) fn delayed_by(&self, delay: &Delay) -> Vec<UnitId> {
         match delay {
             Delay::Turn | Delay::Budget { .. } => Vec::new(),
-            Delay::Order { first } => vec![*first],
+            Delay::Order { first, .. } => vec![*first],
             Delay::Concurrent { .. } => self.ids().filter(|other| self.is_under_way(*other)).collect(),
             Delay::Stagger { after, .. } => vec![*after],
         }

@@ -332,7 +332,7 @@ impl Supervisor {
         holding.map(|unit| self.policy.units[unit.0 as usize].name.to_string()).collect()
     }
 
-    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off, or
+    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off (unless it is held), or
     /// a task that has succeeded, is left alone.
     fn is_pulled_up(&self, unit: UnitId) -> bool {
         match self.unit_at(unit).life() {
@@ -343,11 +343,12 @@ impl Supervisor {
                 self.unit_at(unit).desired == Desired::Down && !leaving
             }
             Life::Waiting(_) => self.is_held_back(unit),
+            // It would not come by itself when that is over.
+            Life::Backoff { .. } => self.unit_at(unit).held,
             Life::Preparing(_)
             | Life::Starting(_)
             | Life::Ready(_)
             | Life::Unhealthy(_)
-            | Life::Backoff { .. }
             | Life::Skipped
             | Life::Group(_) => false,
         }
@@ -392,6 +393,9 @@ impl Supervisor {
             return Some(format!("`{name}`: {}", unit.cause()));
         }
         if let Life::Waiting(Waiting::Unreachable { .. }) = unit.life() {
+            return Some(format!("`{name}`: {}", unit.cause()));
+        }
+        if self.is_held_back(part.unit) {
             return Some(format!("`{name}`: {}", unit.cause()));
         }
         let root = self.stuck_root(part.unit, now)?;

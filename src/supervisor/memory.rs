@@ -5,14 +5,14 @@
 
 use super::cause::{By, Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
-use super::governor::Origin;
+use super::governor::{Origin, origin_after};
 use super::moves::ends_by_itself;
 use super::restart::History;
 use super::snapshot::State;
 use super::table::Input;
 use super::turn::Turn;
 use super::unit::{
-    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Up, Waiting, ready_interval, watch,
+    Desired, Life, Poll, Process, Stage, Starting, Stopping, Then, Unit, Up, Waiting, ready_interval, watch,
 };
 use super::{Supervisor, Time};
 use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
@@ -99,7 +99,7 @@ impl Supervisor {
             recent: unit.history.latest(RECENT_HANDED_OVER),
             internal: false,
             held: unit.held,
-            origin: unit.origin,
+            origin: origin_to_come(unit),
             settled: unit.settled,
             ended: unit.ended,
             since: Some(unit.since()),
@@ -115,6 +115,17 @@ impl Supervisor {
     }
 }
 
+/// Why the next start of a unit is to come about: a stop under way already says so.
+fn origin_to_come(unit: &Unit) -> Origin {
+    match unit.life() {
+        Life::Stopping(Stopping { then: Then::Again(cause), .. }) => {
+            origin_after(cause).unwrap_or(unit.origin)
+        }
+        Life::Stopping(Stopping { then: Then::Decide { .. }, .. }) => Origin::Automatic,
+        _ => unit.origin,
+    }
+}
+
 impl Turn<'_> {
     /// The first plan of a runner that goes on where another has left off.
     pub(super) fn resume(&mut self, plan: PlanPolicy, memories: Vec<Option<Memory>>) {
@@ -126,7 +137,7 @@ impl Turn<'_> {
         let mut recent: Vec<Time> =
             memories.iter().flatten().flat_map(|memory| memory.recent.clone()).collect();
         recent.sort_unstable();
-        self.machine.recent_restarts = recent.into();
+        self.machine.recent_restarts = recent;
         let highest = memories.iter().flatten().map(|memory| memory.generation.0).max();
         self.machine.generations = highest.unwrap_or(0);
         for (unit, memory) in self.machine.ids().zip(memories) {

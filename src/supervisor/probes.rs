@@ -257,12 +257,28 @@ impl Turn<'_> {
             return;
         }
         let Life::Ready(up) = self.unit(unit).life().clone() else { return };
+        self.enter(unit, Life::Unhealthy(up), Cause::Ended(End::Unhealthy(found.clone())));
+        self.mend(unit, watch, found);
+    }
+
+    /// An unhealthy unit is restarted, if its health is to do that and nobody holds it.
+    fn mend(&mut self, unit: UnitId, watch: Watch, found: String) {
         let end = End::Unhealthy(found);
-        let ready_for = self.unit(unit).ready_for(self.now);
-        self.enter(unit, Life::Unhealthy(up), Cause::Ended(end.clone()));
-        if watch.restart && !self.unit(unit).held && restart::may_retry(&policy.restart, &end).is_ok() {
+        // Readiness has ended where health did.
+        let ready_for = self.unit(unit).ready_for(self.unit(unit).since());
+        let retried = restart::may_retry(&self.policy(unit).restart, &end).is_ok();
+        if watch.restart && !self.unit(unit).held && retried {
             self.attempt_failed(unit, &end);
             self.stop(unit, Then::Decide { end, ready_for });
+        }
+    }
+
+    /// What failed while the unit was held, and was only shown.
+    pub(super) fn mend_at_last(&mut self, unit: UnitId) {
+        let Life::Unhealthy(up) = self.unit(unit).life() else { return };
+        let found = up.complaint.clone().unwrap_or_default();
+        if let Some(watch) = watch(self.policy(unit)) {
+            self.mend(unit, watch, found);
         }
     }
 }

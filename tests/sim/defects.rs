@@ -21,6 +21,14 @@
 //! | 59, 77 | Supervisor, systemd | a runner that goes on forgets what runs and starts it again | `OneProcess` |
 //! | – | own rule | what holds data follows like everybody else | `DataIsKept` |
 //! | 32 | pebble | somebody else's trouble is taken for the unit's own | `ReasonToStop` |
+//! | 77 | systemd | the next runner does not know of a hold | `Held` |
+//! | – | own rule | a hold holds nothing | `Held` |
+//! | 19, 26 | Supervisor, Horust | the budget of all units is not kept | `Budget` |
+//! | 37 | Supervisor | everybody starts at the same time | `ColdStarts` |
+//! | – | own rule | instances start together | `Apart` |
+//! | 37 | Supervisor | the order of the governor is not kept | `InTurn` |
+//! | 24 | systemd | a start by hand waits for what the robot used up | `AtOnce` |
+//! | 46 | s6-overlay | a window that never ends: who waits for the budget waits for ever | `Kept` |
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +62,20 @@ enum Defect {
     ForgetsProcesses,
     ForgetsData,
     RestartsOnDegraded,
+    /// A hold is answered, and nothing else.
+    HoldsNothing,
+    /// 77: of what is written down, the hold is not read.
+    ForgetsHolds,
+    /// 19, 26: automatic restarts are not counted over all units.
+    IgnoresBudget,
+    /// 37: nobody counts who is on the way.
+    IgnoresColdStarts,
+    IgnoresStagger,
+    IgnoresTurns,
+    /// 24: a start that somebody asks for is told while the budget is used up only when that is over.
+    DefersAsked,
+    /// 46: the window of the budget is as long as the life.
+    NeverForgets,
 }
 
 /// The machine with a defect: what it is told, or what it wants, is falsified on the way.
@@ -72,7 +94,15 @@ impl Defective {
     fn falsified(&self, event: Event) -> Event {
         match (self.defect, event) {
             (
-                Defect::IgnoresOrder | Defect::IgnoresLimits | Defect::IgnoresStopOrder | Defect::ForgetsData,
+                Defect::IgnoresOrder
+                | Defect::IgnoresLimits
+                | Defect::IgnoresStopOrder
+                | Defect::ForgetsData
+                | Defect::IgnoresBudget
+                | Defect::IgnoresColdStarts
+                | Defect::IgnoresStagger
+                | Defect::IgnoresTurns
+                | Defect::NeverForgets,
                 Event::PlanLoaded(plan),
             ) => Event::PlanLoaded(self.falsified_plan(plan)),
             (Defect::TakesLateReports, Event::Exited { unit, generation, phase, status }) => {
@@ -99,11 +129,35 @@ impl Defective {
                 let units = units.into_iter().filter(|unit| !failed(unit)).collect();
                 Event::Request(job, Request::Start { units, replace })
             }
+            (Defect::HoldsNothing, Event::Request(job, Request::Hold { units, .. })) => {
+                Event::Request(job, Request::Hold { units, held: false })
+            }
+            (Defect::ForgetsHolds, Event::PlanResumed(plan, memories)) => {
+                let forget = |memory: Memory| Memory { held: false, ..memory };
+                let memories = memories.into_iter().map(|memory| memory.map(forget)).collect();
+                Event::PlanResumed(plan, memories)
+            }
+            (Defect::DefersAsked, Event::Request(job, Request::Start { units, replace })) => {
+                let waits = |unit: &UnitId| {
+                    let snapshot = self.inner.unit(*unit);
+                    snapshot.is_some_and(|unit| unit.detail.is_some_and(|why| why.contains("governor")))
+                };
+                let units = units.into_iter().filter(|unit| !waits(unit)).collect();
+                Event::Request(job, Request::Start { units, replace })
+            }
             (_, event) => event,
         }
     }
 
     fn falsified_plan(&self, mut plan: PlanPolicy) -> PlanPolicy {
+        match self.defect {
+            Defect::IgnoresBudget => plan.governor.restarts = None,
+            Defect::IgnoresColdStarts => plan.governor.concurrent = None,
+            Defect::IgnoresStagger => plan.governor.stagger = Duration::ZERO,
+            Defect::IgnoresTurns => plan.governor.order.clear(),
+            Defect::NeverForgets => plan.governor.within *= 1_000,
+            _ => {}
+        }
         for unit in &mut plan.units {
             match self.defect {
                 Defect::IgnoresOrder => unit.edges.iter_mut().for_each(|edge| edge.orders_start = false),
@@ -205,7 +259,7 @@ impl Machine for Defective {
 
 /// The defect is found within a few lives, and by the law it breaks.
 fn check(defect: Defect, law: Law) {
-    for seed in 0..60 {
+    for seed in 0..200 {
         let report = run(&generate(seed), &mut Defective::new(seed, defect));
         if report.findings.iter().any(|finding| finding.law == law) {
             return;
@@ -297,4 +351,44 @@ fn data_lost_for_somebody_elses_sake() {
 #[test]
 fn a_restart_because_somebody_else_is_unwell() {
     check(Defect::RestartsOnDegraded, Law::ReasonToStop);
+}
+
+#[test]
+fn a_hold_that_holds_nothing() {
+    check(Defect::HoldsNothing, Law::Held);
+}
+
+#[test]
+fn a_hold_that_the_next_runner_does_not_know_of() {
+    check(Defect::ForgetsHolds, Law::Held);
+}
+
+#[test]
+fn more_restarts_of_all_units_than_the_budget_has() {
+    check(Defect::IgnoresBudget, Law::Budget);
+}
+
+#[test]
+fn too_many_starts_at_the_same_time() {
+    check(Defect::IgnoresColdStarts, Law::ColdStarts);
+}
+
+#[test]
+fn instances_that_start_together() {
+    check(Defect::IgnoresStagger, Law::Apart);
+}
+
+#[test]
+fn a_start_before_the_one_that_comes_first() {
+    check(Defect::IgnoresTurns, Law::InTurn);
+}
+
+#[test]
+fn a_start_by_hand_that_waits_for_the_budget() {
+    check(Defect::DefersAsked, Law::AtOnce);
+}
+
+#[test]
+fn who_is_kept_back_for_ever() {
+    check(Defect::NeverForgets, Law::Kept);
 }

@@ -84,6 +84,7 @@ fn show(life: &Life) {
     for unit in &scenario.plan.units {
         println!("{unit:?}");
     }
+    println!("{:?}", scenario.plan.governor);
     let report = run(&scenario, &mut Supervisor::new(scenario.seed));
     println!("{}\n{}", report.log(), report.verdict());
 }

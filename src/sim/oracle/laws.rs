@@ -33,7 +33,10 @@ impl Oracle {
             }
             Action::Probe { unit, generation, .. } => self.judge_probe(*unit, *generation),
             Action::Publish(_) => {}
-            Action::Reply { job, .. } => self.judge_reply(*job),
+            Action::Reply { job, outcome } => {
+                self.judge_outcome(*job, outcome);
+                self.judge_reply(*job);
+            }
             Action::Exit(status) => self.judge_exit(*status),
         }
     }
@@ -64,6 +67,7 @@ impl Oracle {
         if let Some(why) = self.waits_for(unit, false) {
             self.find(Law::InOrder, Some(unit), &format!("starts before {why}"));
         }
+        self.judge_turn(unit);
         let seen = self.get_mut(unit);
         let history = (seen.restarts, std::mem::take(&mut seen.recent));
         *seen = super::Seen {
@@ -78,6 +82,9 @@ impl Oracle {
             missing: std::mem::take(&mut seen.missing),
             limited: seen.limited,
             last_exit: seen.last_exit,
+            held_since: seen.held_since,
+            by_itself: seen.by_itself,
+            started_at: seen.started_at,
             restarts: history.0,
             recent: history.1,
             ..super::Seen::default()
@@ -85,7 +92,7 @@ impl Oracle {
     }
 
     /// What the unit should be waiting for; `lenient`: or may.
-    fn waits_for(&self, unit: UnitId, lenient: bool) -> Option<String> {
+    pub(super) fn waits_for(&self, unit: UnitId, lenient: bool) -> Option<String> {
         let seen = self.get(unit);
         for edge in &self.edges[unit.0 as usize] {
             if !edge.orders_start {
@@ -258,7 +265,7 @@ impl Oracle {
 
     fn judge_reply(&mut self, job: JobId) {
         match self.requests.get_mut(&job) {
-            Some((_, answered)) if !*answered => *answered = true,
+            Some(asking) if !asking.answered => asking.answered = true,
             Some(_) | None => {
                 self.find(Law::OneAnswer, None, &format!("request {} was answered again", job.0));
             }
@@ -323,12 +330,15 @@ impl Oracle {
                 && !seen.limited
                 && due
                 && self.waits_for(unit, true).is_none()
+                && !self.is_kept_down(unit)
+                && !self.is_governed(unit)
             {
                 self.find(Law::Kept, Some(unit), "is wanted, may start, and does not");
             }
+            self.judge_unwell(unit);
         }
         let late: Vec<JobId> =
-            self.requests.iter().filter(|(_, (_, answered))| !answered).map(|(job, _)| *job).collect();
+            self.requests.iter().filter(|(_, asking)| !asking.answered).map(|(job, _)| *job).collect();
         for job in late {
             self.find(Law::OneAnswer, None, &format!("request {} is not answered", job.0));
         }

@@ -1,6 +1,7 @@
 //! What another plan and another runner mean for what was seen.
 
 use super::retry::SelfEnd;
+use super::starts::Asked;
 use super::{Oracle, Seen};
 use crate::plan::policy::{PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
 use crate::supervisor::snapshot::State;
@@ -13,6 +14,9 @@ impl Oracle {
             return;
         }
         let before = std::mem::take(&mut self.plan);
+        if before.governor != change.plan.governor {
+            self.restarts.clear();
+        }
         self.take_plan(&change.plan);
         self.plan_since = self.now;
         self.next = change.next.iter().cloned().collect();
@@ -30,6 +34,7 @@ impl Oracle {
                 Some(true) if !skipped && !self.is_group(unit) => {
                     let stopping = !self.get(unit).wanted;
                     self.named(unit, true, stopping);
+                    self.hear_asked(unit, true, false);
                 }
                 Some(_) => {}
             }
@@ -39,6 +44,7 @@ impl Oracle {
             }
         }
         for unit in &change.restart {
+            self.hear_asked(*unit, true, false);
             let seen = self.get_mut(*unit);
             seen.named |= seen.is_live() || seen.preparing;
             seen.preparing = false;
@@ -68,7 +74,10 @@ impl Oracle {
         self.take_plan(plan);
         self.plan_since = self.now;
         self.next.clear();
-        self.requests.values_mut().for_each(|(_, answered)| *answered = true);
+        self.requests.values_mut().for_each(|asking| asking.answered = true);
+        // What the last runner had counted is not written down.
+        self.restarts.clear();
+        self.seen.iter_mut().for_each(|seen| seen.started_at = None);
         for (unit, memory) in self.ids().zip(memories) {
             if let Some(memory) = memory.as_ref().filter(|_| !self.is_group(unit)) {
                 self.resume(unit, memory);
@@ -81,6 +90,11 @@ impl Oracle {
         let external = self.is_external(unit);
         let policy = self.plan.units[unit.0 as usize].clone();
         let seen = self.get_mut(unit);
+        // A start that had no main process yet is begun anew, for the reason that it had.
+        let begun = seen.preparing || seen.process.is_some_and(|process| process != (Phase::Main, true));
+        if begun && !seen.by_itself && seen.asked_for == Asked::No {
+            seen.asked_for = Asked::Perhaps;
+        }
         seen.asked = false;
         seen.preparing = false;
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);

@@ -1,13 +1,14 @@
 //! The temporal oracle: the rules of spec §7 over time, checked by somebody who sees events and actions and nothing
 //! else. It never asks the machine, shares no code with it, and does not read what it publishes.
 //!
-//! `seen.rs` keeps what has been seen of each unit, `lives.rs` what another plan or runner makes of it, `retry.rs` works out when it may be started again, `laws.rs` judges
-//! each action. Where an event can be taken two ways, the oracle takes the one that accuses nobody.
+//! `seen.rs` keeps what has been seen of each unit, `lives.rs` what another plan or runner makes of it, `retry.rs` works out when it may be started again, `starts.rs` whose
+//! turn it is, `laws.rs` judges each action. Where an event can be taken two ways, the oracle takes the one that accuses nobody.
 
 mod laws;
 mod lives;
 mod retry;
 mod seen;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId, UnitPolicy};
 use crate::supervisor::{Action, Event, JobId, Outcome, Phase, Request, Rule, Time};
 use seen::Seen;
+use starts::Asking;
 
 /// After the stop budget, everything must be over within this.
 const LAST_WORDS: Duration = Duration::from_millis(2_100);
@@ -52,6 +54,18 @@ pub enum Law {
     CleanExit,
     /// The exit status says what happened.
     ExitStatus,
+    /// No automatic restart of a unit that is held.
+    Held,
+    /// Never more automatic restarts in any window than the budget has.
+    Budget,
+    /// Never more units on their way to readiness than allowed.
+    ColdStarts,
+    /// Instances of a template start one after the other.
+    Apart,
+    /// Who comes first is ready before the next one starts.
+    InTurn,
+    /// What is asked for goes at once.
+    AtOnce,
     /// The machine does not spin.
     NoHotLoop,
     /// The machine's own invariants.
@@ -85,12 +99,18 @@ pub struct Oracle {
     /// What counts of these units from their next start on.
     next: BTreeMap<UnitId, UnitPolicy>,
     highest: u64,
-    requests: BTreeMap<JobId, (Time, bool)>,
+    requests: BTreeMap<JobId, Asking>,
+    /// When automatic restarts began.
+    restarts: Vec<Time>,
+    /// When starts began that may have been automatic restarts.
+    perhaps_restarts: Vec<Time>,
     shutdown_at: Option<Time>,
     hurried: bool,
     gave_up: bool,
     exited: Option<(Time, i32)>,
     now: Time,
+    /// When the machine was last told to look at its timers.
+    looked_at: Option<Time>,
     findings: Vec<Finding>,
 }
 
@@ -108,11 +128,14 @@ impl Oracle {
             next: BTreeMap::new(),
             highest: 0,
             requests: BTreeMap::new(),
+            restarts: Vec::new(),
+            perhaps_restarts: Vec::new(),
             shutdown_at: None,
             hurried: false,
             gave_up: false,
             exited: None,
             now: Time::default(),
+            looked_at: None,
             findings: Vec::new(),
         }
     }
@@ -129,6 +152,8 @@ impl Oracle {
             }
         }
         self.update();
+        self.judge_request(event);
+        self.note_arrivals();
         self.in_time();
         std::mem::take(&mut self.findings)
     }
@@ -153,7 +178,7 @@ impl Oracle {
                 let open: Vec<JobId> = self
                     .requests
                     .iter()
-                    .filter(|(_, (_, answered))| !answered)
+                    .filter(|(_, asking)| !asking.answered)
                     .map(|(job, _)| *job)
                     .collect();
                 for job in open {
@@ -203,9 +228,11 @@ impl Oracle {
 
     /// What a request wants, if it was not refused in the same step.
     fn hear_request(&mut self, job: JobId, request: &Request, actions: &[Action]) {
-        if self.requests.insert(job, (self.now, false)).is_some() {
+        let asking = Asking { answered: false, up: Vec::new(), down: Vec::new() };
+        if self.requests.contains_key(&job) {
             return;
         }
+        self.requests.insert(job, asking);
         let refused = actions.iter().any(|action| match action {
             Action::Reply { job: answered, outcome } => {
                 *answered == job && matches!(outcome, Outcome::Refused(_))
@@ -215,6 +242,7 @@ impl Oracle {
         if refused {
             return;
         }
+        self.remember(job, request);
         match request {
             Request::Start { units, replace } => self.hear_start(units, *replace),
             Request::Stop { units, with_dependents } => {
@@ -239,12 +267,13 @@ impl Oracle {
                     }
                 }
             }
-            Request::Kill { .. } | Request::Hold { .. } => {}
+            Request::Hold { units, held } => self.hear_hold(units, *held),
+            Request::Kill { .. } => {}
         }
     }
 
     fn hear_start(&mut self, units: &[UnitId], replace: bool) {
-        let units = self.members_of_all(units);
+        let units = self.placed(units);
         let mut coming = units.clone();
         let mut next = 0;
         while let Some(unit) = coming.get(next).copied() {
@@ -259,7 +288,8 @@ impl Oracle {
             let seen = self.get(*unit);
             let done = seen.finished && self.is_task(*unit);
             let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
-            units.contains(unit) || (!done && !skipped && (!seen.wanted || seen.never))
+            units.contains(unit)
+                || (!done && !skipped && (!seen.wanted || seen.never || self.is_kept_down(*unit)))
         });
         for unit in &coming {
             let stopping = !self.get(*unit).wanted;
@@ -289,6 +319,8 @@ impl Oracle {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
         let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
+        let idle = !self.get(unit).is_live() && !self.get(unit).preparing;
+        self.hear_asked(unit, wanted && !skipped, idle || stops);
         let seen = self.get_mut(unit);
         seen.wanted = wanted && !skipped;
         seen.named |= stops || held;
@@ -319,6 +351,9 @@ impl Oracle {
                     done.push(who);
                     open.push(who);
                     let replaces = stop || !self.is_on_its_way(who);
+                    if !stop {
+                        self.hear_asked(who, true, false);
+                    }
                     let seen = self.get_mut(who);
                     if stop {
                         seen.named = true;
@@ -359,9 +394,16 @@ fn members(plan: &PlanPolicy, unit: UnitId) -> Vec<UnitId> {
 
 fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
     let edges = plan.units[unit.0 as usize].edges.iter();
+    // A group stands for those of its members that are placed here.
+    let placed = |edge: &Edge, to: &UnitId| *to == edge.to || plan.units[to.0 as usize].skipped.is_none();
     edges
         .filter(|_| plan.units[unit.0 as usize].skipped.is_none())
-        .flat_map(|edge| members(plan, edge.to).into_iter().map(|to| Edge { to, ..edge.clone() }))
+        .flat_map(|edge| {
+            members(plan, edge.to)
+                .into_iter()
+                .filter(|to| placed(edge, to))
+                .map(|to| Edge { to, ..edge.clone() })
+        })
         .filter(|edge| edge.to != unit)
         .collect()
 }

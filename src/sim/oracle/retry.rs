@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Oracle;
+use super::starts::Asked;
 use crate::plan::policy::{CausePattern, OnLimit, Restart, RestartPolicy, UnitId};
 use crate::supervisor::{ExitStatus, Time};
 
@@ -77,6 +78,7 @@ impl Oracle {
         let Some(end) = seen.self_end.take().filter(|_| seen.wanted && !shutting) else { return };
         seen.settled = true;
         seen.ended = true;
+        seen.asked_for = Asked::No;
         if end.ready_for().is_some_and(|lasted| lasted >= rules.reset_after) {
             seen.restarts = 0;
             seen.recent.clear();

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::Oracle;
 use super::retry::SelfEnd;
+use super::starts::Asked;
 use crate::plan::policy::{Edge, EdgeKind, Kind, OnFailure, ReadyBy, Scope, UnitId, Until};
-use crate::supervisor::{Action, Event, ExitStatus, Generation, Phase, ProbeKind, Time, Verdict};
+use crate::supervisor::{Action, Event, ExitStatus, Generation, Notify, Phase, ProbeKind, Time, Verdict};
 
 /// A task has written its files.
 const DONE: SelfEnd = SelfEnd::Exited { status: ExitStatus::Code(0), premature: false, ready_for: None };
@@ -85,6 +86,24 @@ pub(super) struct Seen {
     /// Automatic restarts that count.
     pub restarts: u32,
     pub recent: VecDeque<Time>,
+    /// It is held, since.
+    pub held_since: Option<Time>,
+    /// It was held until then.
+    pub released_at: Option<Time>,
+    /// Whether somebody asked for its next start.
+    pub asked_for: Asked,
+    /// Its current start came about by itself, and was not its first.
+    pub by_itself: bool,
+    /// Since its last start it went along with what it needs, or waited too long for it: the next one comes by itself.
+    pub fell: bool,
+    /// Its latest start began, at, as far as this runner knows.
+    pub started_at: Option<Time>,
+    /// So many others were restarted by themselves while it was due.
+    pub passed_by: usize,
+    /// By its own word, its start takes until then.
+    pub extended: Option<Time>,
+    /// It was late before it said anything.
+    pub overdue: bool,
     /// How its last main process ended.
     pub last_exit: Option<ExitStatus>,
 }
@@ -169,7 +188,15 @@ impl Oracle {
                     self.hear_verdict(*unit, *kind, verdict);
                 }
             }
-            Event::Notify { .. } | Event::DeadlineReached => {}
+            Event::Notify { unit, generation, message: Notify::ExtendTimeout(span) } => {
+                if self.is_current(*unit, *generation) && !self.get(*unit).overdue {
+                    let until = self.now + *span;
+                    let seen = self.get_mut(*unit);
+                    seen.extended = seen.extended.max(Some(until).filter(|_| seen.asked_at.is_some()));
+                }
+            }
+            Event::DeadlineReached => self.looked_at = Some(self.now),
+            Event::Notify { .. } => {}
         }
     }
 
@@ -261,7 +288,9 @@ impl Oracle {
             (Some(health), _) => (health.failures.max(1), health.successes.max(1)),
             (None, _) => (3, 1),
         };
-        let too_late = !external && self.own_failure(unit).is_some();
+        // An answer at the very moment of the time-out is in time if it comes before the machine has looked.
+        let at_the_last_moment = self.late_at(unit) == Some(now) && self.looked_at != Some(now);
+        let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
         seen.asked = false;
@@ -347,6 +376,13 @@ impl Oracle {
             seen.away_since = if away { seen.away_since.or(Some(now)) } else { None };
         }
         for unit in self.ids() {
+            self.get_mut(unit).overdue |= self.is_late(unit);
+            // Who is held down keeps nobody waiting that only wants an order.
+            if self.is_kept_down(unit) {
+                let seen = self.get_mut(unit);
+                seen.settled |= seen.wanted;
+                seen.ended |= seen.wanted;
+            }
             if self.ready_since(unit).is_some() {
                 self.get_mut(unit).settled = true;
             }
@@ -377,7 +413,9 @@ impl Oracle {
         let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
         let until = seen.unhealthy_at.unwrap_or(self.now);
         let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| until.since(at)) };
-        if seen.unhealthy && restarts && unhealthy.is_retried(&policy.restart) {
+        // What has failed while it is held is shown, and no more.
+        let shown = seen.held_since.is_some_and(|held| seen.unhealthy_at.is_some_and(|at| held < at));
+        if seen.unhealthy && restarts && !shown && unhealthy.is_retried(&policy.restart) {
             Some(unhealthy)
         } else if self.is_late(unit) && ready.is_none() {
             Some(SelfEnd::NotReady)
@@ -388,17 +426,24 @@ impl Oracle {
 
     /// Whether a unit has had its time to become ready, if there is one.
     pub(super) fn is_late(&self, unit: UnitId) -> bool {
+        self.late_at(unit).is_some_and(|at| at <= self.now)
+    }
+
+    /// When a unit that is not ready will have had its time, if there is one.
+    fn late_at(&self, unit: UnitId) -> Option<Time> {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
         let open = !by_spawn && seen.passed_at.is_none() && seen.assumed_at.is_none();
         let asked = seen.asked_at.filter(|_| open);
-        asked.zip(ready.timeout).is_some_and(|(at, timeout)| at + timeout <= self.now)
+        let until = asked.zip(ready.timeout).map(|(at, timeout)| at + timeout);
+        until.map(|at| at.max(seen.extended.unwrap_or(at)))
     }
 
     /// Since when there is a failure of its own for which the unit is to be stopped.
     pub(super) fn own_failure_at(&self, unit: UnitId) -> Option<Time> {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let late = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
+        let late = late.max(seen.extended.filter(|_| late.is_some()));
         self.own_failure(unit).and(seen.unhealthy_at.filter(|_| seen.unhealthy).or(late))
     }
 
@@ -447,6 +492,9 @@ impl Oracle {
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
+        let mut waited_out = false;
+        // What came about while it was held is followed at its end, whatever plan came meanwhile.
+        let since = Some(self.plan_since).filter(|_| seen.released_at != Some(now));
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
@@ -454,14 +502,16 @@ impl Oracle {
             let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
             let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
+                && seen.held_since.is_none()
                 && !other_stops
                 && other.generation > seen.generation
-                && self.ready_since(edge.to) > seen.asked_at.max(Some(self.plan_since))
+                && self.ready_since(edge.to) > seen.asked_at.max(since)
                 && matches!(seen.process, Some((Phase::Main, _)));
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);
             let waited = self.has_waited(unit, edge);
             let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
+            waited_out |= idle && waited && !self.reached(edge);
             blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
         }
         let crossed = self.conflicts[unit.0 as usize].iter().any(|other| self.get(*other).is_up());
@@ -469,6 +519,10 @@ impl Oracle {
         let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
+        seen.fell |= dragged || waited_out;
+        if dragged && seen.asked_for == Asked::Yes {
+            seen.asked_for = Asked::Perhaps;
+        }
         seen.dragged_at = seen.dragged_at.filter(|_| seen.dragged).or(dragged.then_some(now));
         seen.dragged = dragged;
         seen.adrift = adrift;
