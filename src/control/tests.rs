@@ -286,7 +286,7 @@ fn changes_are_jobs_answered_by_their_outcome() {
     check_job(
         "Restart",
         json!({ "units": ["master"], "with_dependents": true, "spare_data": true }),
-        JobRequest::Restart { units: names(&["master"]), with_dependents: true },
+        JobRequest::Restart { units: names(&["master"]), by_pattern: Vec::new(), with_dependents: true },
     );
     check_job(
         "Kill",

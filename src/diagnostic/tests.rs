@@ -171,13 +171,15 @@ fn errors_stand_out_below_one_note_about_the_environment() {
 fn check_shown(text: &str, secrets: &[&str], hidden: &str, expected: &str) {
     let mut sources = SourceMap::default();
     let file = sources.add("tenon.toml", text);
-    secrets.iter().for_each(|secret| sources.hide(secret));
+    for secret in secrets {
+        sources.hide(secret);
+    }
     if let Some(at) = text.find(hidden).filter(|_| !hidden.is_empty()) {
         sources.hide_at(Span::new(file, at..at + hidden.len()));
     }
     let problem = Diagnostic::error(Code::UnknownName, format!("not {}", secrets.join(" and ")))
         .at(Span::new(file, 0..1), secrets.join(" and "));
-    let shown = human(&[problem.clone()], &sources, false);
+    let shown = human(std::slice::from_ref(&problem), &sources, false);
     assert!(shown.contains(&format!("1 | {expected}\n")), "{shown}");
     let words = shown + &json(&[problem], &sources).to_string();
     assert!(

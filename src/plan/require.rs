@@ -90,7 +90,7 @@ fn masked(cx: &Cx<'_>, written: &str) -> String {
         text.push_str(before);
         let rendered = Expr::parse(inside).ok().and_then(|expr| {
             let shown = !cx.is_secret(&expr.reads());
-            Some(expr.eval(cx.scope()).ok().filter(|_| shown)?.text()?)
+            expr.eval(cx.scope()).ok().filter(|_| shown)?.text()
         });
         text.push_str(rendered.as_deref().unwrap_or("***"));
         rest = after;

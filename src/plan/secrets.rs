@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn in_texts() {
         let check = |text: &str, expectation: &[&str]| {
-            assert_eq!(Settings::new().values(text), expectation, "{text}")
+            assert_eq!(Settings::new().values(text), expectation, "{text}");
         };
         check("env = { A = \"1\", DB_PASSWORD = 'p w q' }", &["p w q"]);
         check("{\"api_key\": \"sk-9\\\"x\", \"port\": 80}", &["sk-9\\\"x"]);

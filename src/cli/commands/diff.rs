@@ -79,10 +79,10 @@ fn since_started(mut changed: Vec<Changed>, pending: &[PlanChange]) -> Vec<Chang
             }
             Some(_) => {}
             None => {
-                let mut changes = Vec::new();
-                waits.lines.iter().for_each(|line| add(&mut changes, line, &waits.class));
                 let holds_data = waits.class == "destructive";
-                changed.push(Changed { unit: waits.unit.clone(), what, holds_data, changes });
+                let mut unit = Changed { unit: waits.unit.clone(), what, holds_data, changes: Vec::new() };
+                waits.lines.iter().for_each(|line| add(&mut unit.changes, line, &waits.class));
+                changed.push(unit);
             }
         }
     }
@@ -127,8 +127,8 @@ mod tests {
             text.split("; ").filter(|line| !line.is_empty()).map(str::to_owned).collect()
         };
         let change = |words: String| Change { words, because: String::new() };
-        let changes: Vec<Change> = lines(files).into_iter().map(change).collect();
-        let unit = Changed { unit: "a".to_owned(), what: "changed", holds_data: false, changes };
+        let read: Vec<Change> = lines(files).into_iter().map(change).collect();
+        let unit = Changed { unit: "a".to_owned(), what: "changed", holds_data: false, changes: read };
         let changed = if files.is_empty() { Vec::new() } else { vec![unit] };
         let pending = PlanChange {
             unit: "a".to_owned(),

@@ -94,7 +94,7 @@ fn wait_ready(
         Some(Patience::Never) => None,
     };
     let mut waits = |why: &str| {
-        in_place::waits_for(&format!("{}: {}", args.unit, planned.plan.masked_of(Some(exec), why)));
+        in_place::waits_for(&format!("{}: {}", args.unit, planned.plan.masked(why)));
     };
     waits("asked whether it is ready");
     in_place::wait_ready(exec, &policy.ready, timeout, &mut waits)?;

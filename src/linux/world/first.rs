@@ -30,13 +30,12 @@ impl World {
     pub(super) fn say_info(&self) {
         let profile = self.options.profile.as_deref().unwrap_or("profile");
         for (name, value) in &self.plan.profile_info {
-            tracing::info!("{profile}: {name}: {}", self.plan.masked_of(None, value));
+            tracing::info!("{profile}: {name}: {}", self.plan.masked(value));
         }
-        for ((unit, exec), about) in self.plan.policy.units.iter().zip(&self.plan.exec).zip(&self.plan.about)
-        {
+        for (unit, about) in self.plan.policy.units.iter().zip(&self.plan.about) {
             for (name, value) in about.info.iter().filter(|_| unit.skipped.is_none()) {
                 let unit = &*unit.name;
-                tracing::info!(unit, "{unit}: {name}: {}", self.plan.masked_of(Some(exec), value));
+                tracing::info!(unit, "{unit}: {name}: {}", self.plan.masked(value));
             }
         }
     }

@@ -13,6 +13,8 @@ fn left(state: State, process: Option<(Phase, i32)>) -> Memory {
         generation: Generation(4),
         starts: 3,
         restarts: 0,
+        recent: Vec::new(),
+        since: None,
         internal: false,
         held: false,
         origin: Origin::Planned,
