@@ -84,7 +84,8 @@ fn data_is_not_lost_by_accident() {
     assert!(answer.stderr.contains("keeper"), "{}", answer.stderr);
     // Nobody is there to be asked.
     let answer = env.tenon(&["stop", "base", "--with-dependents"]);
-    answer.code(2);
+    answer.code(5);
+    assert!(answer.stderr.contains("this would also stop `keeper`"), "{}", answer.stderr);
     assert!(answer.stderr.contains("add `--yes`"), "{}", answer.stderr);
     assert_eq!(env.states_now(), ["base ready", "keeper ready"]);
     env.tenon(&["stop", "base", "--with-dependents", "--yes"]).code(0);
