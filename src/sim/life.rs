@@ -76,7 +76,12 @@ impl Life {
 impl fmt::Display for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.seed)?;
-        let words = [(self.still, "still"), (self.ungoverned, "ungoverned"), (self.polite, "polite"), (self.hasty, "hasty")];
+        let words = [
+            (self.still, "still"),
+            (self.ungoverned, "ungoverned"),
+            (self.polite, "polite"),
+            (self.hasty, "hasty"),
+        ];
         for (_, word) in words.iter().filter(|(on, _)| *on) {
             write!(f, " {word}")?;
         }

@@ -366,7 +366,9 @@ impl Supervisor {
     pub(super) fn delay_words(&self, delay: &Delay) -> String {
         let what = match delay {
             Delay::Turn => return "for the governor".to_owned(),
-            Delay::Order { first, .. } => format!("`{}` comes first", self.policy.units[first.0 as usize].name),
+            Delay::Order { first, .. } => {
+                format!("`{}` comes first", self.policy.units[first.0 as usize].name)
+            }
             Delay::Budget { limit, within, .. } => {
                 format!("{limit} of {limit} restarts within {} used up", span(*within))
             }

@@ -288,7 +288,8 @@ impl Oracle {
             let seen = self.get(*unit);
             let done = seen.finished && self.is_task(*unit);
             let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
-            units.contains(unit) || (!done && !skipped && (!seen.wanted || seen.never || self.is_kept_down(*unit)))
+            units.contains(unit)
+                || (!done && !skipped && (!seen.wanted || seen.never || self.is_kept_down(*unit)))
         });
         for unit in &coming {
             let stopping = !self.get(*unit).wanted;
@@ -397,7 +398,12 @@ fn expanded(plan: &PlanPolicy, unit: UnitId) -> Vec<Edge> {
     let placed = |edge: &Edge, to: &UnitId| *to == edge.to || plan.units[to.0 as usize].skipped.is_none();
     edges
         .filter(|_| plan.units[unit.0 as usize].skipped.is_none())
-        .flat_map(|edge| members(plan, edge.to).into_iter().filter(|to| placed(edge, to)).map(|to| Edge { to, ..edge.clone() }))
+        .flat_map(|edge| {
+            members(plan, edge.to)
+                .into_iter()
+                .filter(|to| placed(edge, to))
+                .map(|to| Edge { to, ..edge.clone() })
+        })
         .filter(|edge| edge.to != unit)
         .collect()
 }

@@ -7,9 +7,7 @@ use super::Oracle;
 use super::retry::SelfEnd;
 use super::starts::Asked;
 use crate::plan::policy::{Edge, EdgeKind, Kind, OnFailure, ReadyBy, Scope, UnitId, Until};
-use crate::supervisor::{
-    Action, Event, ExitStatus, Generation, Notify, Phase, ProbeKind, Time, Verdict,
-};
+use crate::supervisor::{Action, Event, ExitStatus, Generation, Notify, Phase, ProbeKind, Time, Verdict};
 
 /// A task has written its files.
 const DONE: SelfEnd = SelfEnd::Exited { status: ExitStatus::Code(0), premature: false, ready_for: None };

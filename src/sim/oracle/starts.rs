@@ -119,7 +119,11 @@ impl Oracle {
         let first = governor.order.iter().take(place).find(|other| under_way.contains(other));
         if let Some(first) = first {
             let name = self.plan.units[first.0 as usize].name.clone();
-            self.find(Law::InTurn, Some(unit), &format!("starts before `{name}`, which comes first, is ready"));
+            self.find(
+                Law::InTurn,
+                Some(unit),
+                &format!("starts before `{name}`, which comes first, is ready"),
+            );
         }
     }
 
@@ -164,12 +168,25 @@ impl Oracle {
         found
     }
 
+    /// Whether something of a unit is there or due, and it is not ready: whoever comes behind it may have to wait.
+    fn is_not_ready_yet(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let there = seen.is_live() || seen.preparing || self.is_due(unit);
+        let ends = seen.signalled_at.is_some() || seen.dirty;
+        there && (ends || self.ready_since(unit).is_none())
+    }
+
+    /// The other instances of a unit's template.
+    fn siblings(&self, unit: UnitId) -> impl Iterator<Item = UnitId> {
+        let template =
+            |unit: UnitId| self.plan.units[unit.0 as usize].name.split_once('@').map(|name| name.0);
+        let own = template(unit);
+        self.ids().filter(move |other| *other != unit && own.is_some() && template(*other) == own)
+    }
+
     /// When another instance of the same template was started last.
     fn latest_sibling(&self, unit: UnitId) -> Option<Time> {
-        let template = |unit: UnitId| self.plan.units[unit.0 as usize].name.split_once('@').map(|name| name.0);
-        let own = template(unit)?;
-        let siblings = self.ids().filter(|other| *other != unit && template(*other) == Some(own));
-        siblings.filter_map(|other| self.get(other).started_at).max()
+        self.siblings(unit).filter_map(|other| self.get(other).started_at).max()
     }
 
     /// A unit restarts by itself: those that have been due for longer were passed by.
@@ -232,7 +249,8 @@ impl Oracle {
         governor.restarts.is_some_and(|limit| perhaps_used >= limit as usize)
             || governor.concurrent.is_some_and(|limit| under_way >= limit as usize)
             || self.latest_sibling(unit).is_some_and(|at| self.now <= at + governor.stagger)
-            || before.any(|other| self.is_under_way(*other) || self.is_due(*other))
+            || before.any(|other| self.is_not_ready_yet(*other))
+            || (!governor.stagger.is_zero() && self.siblings(unit).any(|other| self.is_due(other)))
     }
 
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
@@ -275,7 +293,11 @@ impl Oracle {
         let certain = |unit: &&UnitId| !self.get(**unit).dragged && !self.get(**unit).fell;
         let left = asking.up.iter().find(certain).or(asking.down.first()).copied();
         if let Some(unit) = left {
-            self.find(Law::OneAnswer, Some(unit), &format!("request {} is said to be done, and is not", job.0));
+            self.find(
+                Law::OneAnswer,
+                Some(unit),
+                &format!("request {} is said to be done, and is not", job.0),
+            );
         }
     }
 
