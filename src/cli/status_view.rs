@@ -315,27 +315,6 @@ mod tests {
     use crate::control::RunnerInfo;
     use snapbox::{assert_data_eq, str};
 
-    fn unit(name: &str, state: State) -> UnitSnapshot {
-        UnitSnapshot {
-            unit: name.to_owned(),
-            kind: "service".to_owned(),
-            desired_up: true,
-            state,
-            detail: None,
-            degraded: None,
-            cause: "start requested".to_owned(),
-            pid: None,
-            since: 0.0,
-            restarts: 0,
-            starts: 1,
-            last_exit: None,
-            held: false,
-            says: None,
-            retry_at: None,
-            waits_for: Vec::new(),
-        }
-    }
-
     fn node() -> StatusReply {
         let runner = RunnerInfo {
             version: "0.1.0".to_owned(),
@@ -345,30 +324,34 @@ mod tests {
             ..RunnerInfo::default()
         };
         let units = vec![
-            UnitSnapshot { pid: Some(4711), since: 3600.0, ..unit("pool-master", State::Ready) },
+            UnitSnapshot {
+                pid: Some(4711),
+                since: 3600.0,
+                ..UnitSnapshot::sample("pool-master", State::Ready)
+            },
             UnitSnapshot {
                 pid: Some(4712),
                 degraded: Some("http 503 with code 2".to_owned()),
                 restarts: 3,
                 last_exit: Some("killed by SIGKILL".to_owned()),
-                ..unit("pool-store", State::Ready)
+                ..UnitSnapshot::sample("pool-store", State::Ready)
             },
             UnitSnapshot {
                 retry_at: Some(3727.0),
                 last_exit: Some("exited with 1".to_owned()),
                 restarts: 12,
                 since: 3721.0,
-                ..unit("engine@0", State::Backoff)
+                ..UnitSnapshot::sample("engine@0", State::Backoff)
             },
             UnitSnapshot {
                 detail: Some("on engine@0: backoff".to_owned()),
                 waits_for: vec!["engine@0".to_owned()],
-                ..unit("proxy", State::Waiting)
+                ..UnitSnapshot::sample("proxy", State::Waiting)
             },
             UnitSnapshot {
                 desired_up: false,
                 cause: "stop requested".to_owned(),
-                ..unit("old", State::Inactive)
+                ..UnitSnapshot::sample("old", State::Inactive)
             },
         ];
         let info =
@@ -469,7 +452,8 @@ pool-store  4712  1h 2m  3
 
     #[test]
     fn what_a_unit_says_does_not_steer_the_terminal() {
-        let says = UnitSnapshot { says: Some("\x1b[2Jhello".to_owned()), ..unit("x", State::Ready) };
+        let says =
+            UnitSnapshot { says: Some("\x1b[2Jhello".to_owned()), ..UnitSnapshot::sample("x", State::Ready) };
         assert_eq!(words(&says, 0.0), "ready; says: \u{fffd}[2Jhello");
     }
 

@@ -10,7 +10,9 @@ mod table;
 pub use sections::{SECTIONS, Section};
 pub use table::KEYS;
 
+use super::kernel;
 use super::tree::Node;
+use crate::expr::address;
 
 /// What kind of file a key may stand in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,12 +132,81 @@ pub enum Type {
     Limit,
     /// Numbers of devices.
     Ids,
+    /// Text of this form.
+    Text(Form),
+    /// A list of texts of this form; elements may be repeated or conditional.
+    Texts(Form),
     /// Tables of this section, in a list.
     Tables(&'static str),
     /// How many instances, or their names, or a table of them with keys of the unit.
     Instances,
     /// Any value.
     Any,
+}
+
+/// What a text that somebody else reads looks like. Each has one reader, for the check of a file and for the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `0-15,32`, or `device:N`.
+    Cpus,
+    /// `0-15,32`.
+    Numbers,
+    /// `bind:0-1`.
+    Numa,
+    /// `200%`.
+    CpuMax,
+    /// `8:0 rbps=1048576`.
+    IoMax,
+    /// `CAP_NET_ADMIN`.
+    Capability,
+    /// A path from `/`.
+    AbsolutePath,
+    /// `http://host:port/path`.
+    Url,
+    /// `host:port`, `unix:/path`.
+    Endpoint,
+}
+
+impl Form {
+    /// As the reference says it.
+    const fn words(self) -> &'static str {
+        match self {
+            Form::Cpus => "CPUs such as `\"0-15,32\"`, or `\"device:N\"`",
+            Form::Numbers => "numbers such as `\"0-15,32\"`",
+            Form::Numa => "a memory policy such as `\"bind:0-1\"`",
+            Form::CpuMax => "a share such as `\"200%\"`, `\"QUOTA PERIOD\"`, or `\"max\"`",
+            Form::IoMax => "a limit such as `\"8:0 rbps=1048576\"`",
+            Form::Capability => "a capability such as `\"CAP_NET_ADMIN\"`",
+            Form::AbsolutePath => "a path from `/`",
+            Form::Url => "a URL such as `\"http://127.0.0.1:8080/health\"`",
+            Form::Endpoint => "an address such as `\"127.0.0.1:8080\"`, or `\"unix:/path\"`",
+        }
+    }
+
+    /// What is wrong with a text, if it is not of this form.
+    ///
+    /// # Errors
+    /// In words, for a message.
+    pub fn check(self, text: &str) -> Result<(), String> {
+        match self {
+            Form::Cpus => kernel::cpus(text).map(drop),
+            Form::Numbers => kernel::numbers(text).map(drop),
+            Form::Numa => kernel::numa(text).map(drop),
+            Form::CpuMax => kernel::cpu_max(text).map(drop),
+            Form::IoMax => kernel::io_max(text),
+            Form::Capability => kernel::capability(text).map(drop),
+            Form::AbsolutePath if text.starts_with('/') => Ok(()),
+            Form::Url => address::url(text).map(drop),
+            Form::Endpoint => address::endpoint(text),
+            Form::AbsolutePath => Err(format!("`{text}` is not absolute: write it from `/`")),
+        }
+    }
+
+    /// The words of which a text of this form is one; empty: there are too many, or it is none.
+    pub fn known(self) -> impl Iterator<Item = String> {
+        let names = matches!(self, Form::Capability).then(kernel::Capability::all);
+        names.into_iter().flatten().map(|capability| capability.to_string())
+    }
 }
 
 impl Type {
@@ -159,6 +230,7 @@ impl Type {
                 | Type::Inherit
                 | Type::Ports
                 | Type::Ids
+                | Type::Texts(_)
                 | Type::Tables(_)
                 | Type::Any
         )
@@ -207,6 +279,9 @@ impl Type {
             Type::Ports => "a port, a range such as `\"16700-16800\"`, or a list of them".into(),
             Type::Limit => "a number, a size, `\"infinity\"`, `\"SOFT:HARD\"`, or `{ soft, hard }`".into(),
             Type::Ids => "a list of device numbers".into(),
+            Type::Text(form) => form.words().into(),
+            Type::Texts(Form::Capability) => "a list of capabilities such as `\"CAP_NET_ADMIN\"`".into(),
+            Type::Texts(form) => format!("{}, or a list", form.words()),
             Type::Tables(_) => "a list of tables".into(),
             Type::Instances => "a number, a list of names, or a table of names with keys of the unit".into(),
             Type::Any => "any value".into(),

@@ -4,6 +4,7 @@
 
 pub mod command;
 pub mod explain;
+pub mod kernel;
 pub mod keys;
 pub mod merge;
 mod normal;

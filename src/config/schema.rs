@@ -14,7 +14,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use complete::complete;
+pub use complete::{complete, is_complete};
 pub use nearest::nearest;
 
 use super::keys::{self, FileKind, Type};

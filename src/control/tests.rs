@@ -24,24 +24,7 @@ struct Fake {
 }
 
 pub(super) fn unit(name: &str, state: State) -> UnitSnapshot {
-    UnitSnapshot {
-        unit: name.to_owned(),
-        kind: "service".to_owned(),
-        desired_up: true,
-        state,
-        detail: None,
-        degraded: None,
-        cause: "start requested".to_owned(),
-        pid: None,
-        since: 1.0,
-        restarts: 0,
-        starts: 1,
-        last_exit: None,
-        held: false,
-        says: None,
-        retry_at: None,
-        waits_for: Vec::new(),
-    }
+    UnitSnapshot { since: 1.0, ..UnitSnapshot::sample(name, state) }
 }
 
 fn event(sequence: u64, unit: UnitSnapshot) -> EventRecord {

@@ -100,6 +100,7 @@ codes! {
     DependencyCycle = "dependency-cycle": "Units wait for each other in a circle: none of them could ever start, or be stopped. The whole ring is shown.",
     EmptySelector = "empty-selector": "A selector matches no known unit.",
     OverridesNothing = "overrides-nothing": "A drop-in, a leaf profile or the node file changes or switches off a named thing that no layer below has: most likely its name is misspelt, and what was meant stays as it is.",
+    DoesNothing = "does-nothing": "A named thing is there and does nothing: what it is to do is an empty list or table.",
     ManagedArgument = "managed-argument": "An argument that the unit file sets itself is given by another way: a list parameter, or `args` of a drop-in or of the node file. The port plan and the probes would not know of it.",
     OpenToOthers = "open-to-others": "A file that root would follow, or a folder above it, may be written by somebody else.",
     RuleForAll = "rule-for-all": "A rule of a profile without `labels` and `units` changes the environment of every unit. `units = [\"*\"]` says that this is meant.",

@@ -82,3 +82,40 @@ fn is_v6(text: &str) -> bool {
     };
     address.parse::<Ipv6Addr>().is_ok()
 }
+/// Takes `http://host:port/path` apart: where it is, and the path from `/`.
+///
+/// # Errors
+/// In words: another protocol, no host, blanks.
+pub fn url(text: &str) -> Result<(Address<'_>, String), String> {
+    let Some(rest) = text.strip_prefix("http://") else {
+        return Err(format!(
+            "`{text}` does not start with `http://` (probes speak plain HTTP; use `exec` for more)"
+        ));
+    };
+    let (authority, path) = match rest.find(['/', '?']) {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err("a URL holds no blanks: write `%20`".into());
+    }
+    let address = split(authority)?;
+    if address.host.is_empty() {
+        return Err(format!("`{text}` names no host"));
+    }
+    Ok((address, path))
+}
+
+/// What a connection can be made to: `host:port`, `unix:/path`.
+///
+/// # Errors
+/// In words: no port, no address.
+pub fn endpoint(text: &str) -> Result<(), String> {
+    match split(text) {
+        _ if text.starts_with("unix:/") => Ok(()),
+        Ok(address) if address.port.is_some() => Ok(()),
+        Ok(_) => Err(format!("`{text}` has no port: write `host:port`")),
+        Err(message) => Err(message),
+    }
+}

@@ -7,6 +7,7 @@
 //! recorder      what has happened lately, see `recorder.rs`
 //! log/N         output pipe of the unit in slot N
 //! notify/N      notify socket of the unit in slot N
+//! started/N     what the process of the unit in slot N was started with, in digests
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,6 +16,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
+
+/// Its folders with a file for each slot.
+const FOLDERS: [&str; 3] = ["log", "notify", "started"];
 
 /// A run directory that is ours.
 pub struct RunDir {
@@ -59,7 +63,7 @@ impl RunDir {
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()));
         noted.map_err(|error| trouble(&name, &error))?;
-        for folder in ["log", "notify"] {
+        for folder in FOLDERS {
             let folder = path.join(folder);
             match DirBuilder::new().mode(0o755).create(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -79,6 +83,11 @@ impl RunDir {
     /// Where the notify socket of a unit lies.
     pub fn notify(&self, number: u32) -> PathBuf {
         self.path.join("notify").join(number.to_string())
+    }
+
+    /// Where it is written what the process of a unit was started with.
+    pub fn started(&self, number: u32) -> PathBuf {
+        self.path.join("started").join(number.to_string())
     }
 
     /// Where the slots lie.
@@ -115,7 +124,7 @@ impl RunDir {
 
     /// Takes away what is of no use without a runner. (The lock stays: removing it would let two runners hold one each.)
     pub fn clean(&self) {
-        for folder in ["log", "notify"] {
+        for folder in FOLDERS {
             for entry in fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten() {
                 // Somebody else's business if it does not go.
                 let _ = fs::remove_file(entry.path());

@@ -23,8 +23,9 @@ use super::fault;
 use super::rundir::lasting_file;
 use super::sys::{self, Shared};
 use crate::plan::policy::UNITS_HANDED_OVER;
+use crate::plan::started::FINGERPRINT_BITS;
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{ExitStatus, Generation, Memory, Origin, Phase, Time};
+use crate::supervisor::{By, ExitStatus, Generation, Memory, Origin, Phase, Time};
 
 /// `TENON` and the version of this layout.
 const MAGIC: u64 = 0x5445_4e4f_4e00_0001;
@@ -44,6 +45,7 @@ const H_CLOCK: usize = 32;
 const H_MARK: usize = 40;
 const H_FAULTS: usize = 320;
 const H_LEAVING: usize = 344;
+const H_HANDED_OVER: usize = 352;
 // Places in a slot: the child's, then the runner's.
 const S_PROCESS: usize = 0;
 const S_BORN_FOR: usize = 8;
@@ -59,6 +61,10 @@ const S_NAME: usize = 80;
 const NAME_MAX: usize = 255;
 const S_CAUSE: usize = 344;
 const CAUSE_MAX: usize = 152;
+/// The last word of a slot: what the process was started with, and for which start that was written. An earlier version
+/// wrote zeros, or left what it found.
+const S_STARTED: usize = 504;
+const _: () = assert!(S_CAUSE + 8 + CAUSE_MAX <= S_STARTED && S_STARTED + 8 <= SLOT);
 // Bits of `S_STATE`, whose first byte is the state. From `HELD` on an earlier version wrote zeros.
 const WANTED: u64 = 1 << 8;
 const SETTLED: u64 = 1 << 16;
@@ -69,9 +75,29 @@ const ORIGIN_BITS: u64 = 0b11 << ORIGIN;
 const INTERNAL: u64 = 1 << 35;
 const HOLDS_DATA: u64 = 1 << 36;
 const RULES_DECIDE: u64 = 1 << 37;
+const EXIT_BY: u32 = 38;
+const EXIT_BY_BITS: u64 = 0b11 << EXIT_BY;
+const STOP_SIGNAL: u32 = 40;
+const ASKED_SIGNAL: u32 = 47;
+/// A signal's number; 0 for none.
+const SIGNAL_BITS: u64 = 0x7f;
 /// No two of them are one.
 const _: () = {
-    let all = [0xff, WANTED, SETTLED, ENDED, HELD, ORIGIN_BITS, INTERNAL, HOLDS_DATA, RULES_DECIDE];
+    let signals = [SIGNAL_BITS << STOP_SIGNAL, SIGNAL_BITS << ASKED_SIGNAL];
+    let all = [
+        0xff,
+        WANTED,
+        SETTLED,
+        ENDED,
+        HELD,
+        ORIGIN_BITS,
+        INTERNAL,
+        HOLDS_DATA,
+        RULES_DECIDE,
+        EXIT_BY_BITS,
+        signals[0],
+        signals[1],
+    ];
     let (mut seen, mut number) = (0, 0);
     while number < all.len() {
         assert!(seen & all[number] == 0, "a bit of the state stands for two things");
@@ -95,6 +121,8 @@ pub struct Before {
     pub clock: Duration,
     /// The process that was shutting down, if one was.
     pub leaving: u64,
+    /// The process that has become another binary, if one has: what it had read is delivered.
+    pub handed_over: u64,
     /// Its units.
     pub units: Vec<Left>,
 }
@@ -112,6 +140,8 @@ pub struct Left {
     pub holds_data: bool,
     /// When the process in it was started, as the kernel counts.
     pub start_time: u64,
+    /// The fingerprint of what the process was started with, if it is known.
+    pub started: Option<u64>,
 }
 
 /// What a child writes, and whom it looks for.
@@ -159,6 +189,7 @@ impl Slots {
         self.map.set(H_BOOT + 8, boot[1]);
         self.map.set(H_NAMESPACE, namespace);
         self.map.set(H_CLOCK, clock.as_nanos() as u64);
+        self.map.set(H_HANDED_OVER, 0);
         self.write_text(H_MARK, mark, NAME_MAX);
         self.map.set(H_MAGIC, MAGIC);
     }
@@ -166,6 +197,11 @@ impl Slots {
     /// This process shuts down: a new image of it goes on with that, another runner does not.
     pub fn leaving(&self) {
         self.map.set(H_LEAVING, u64::from(std::process::id()));
+    }
+
+    /// This process is about to become another binary, with nothing left undelivered; or it has not become one.
+    pub fn hand_over(&self, whether: bool) {
+        self.map.set(H_HANDED_OVER, if whether { u64::from(std::process::id()) } else { 0 });
     }
 
     /// Nobody is to go on from here.
@@ -214,6 +250,7 @@ impl Slots {
             mark: self.text(H_MARK, NAME_MAX),
             clock: Duration::from_nanos(self.map.get(H_CLOCK)),
             leaving: self.map.get(H_LEAVING),
+            handed_over: self.map.get(H_HANDED_OVER),
             units,
         }
     }
@@ -232,6 +269,7 @@ impl Slots {
             name,
             holds_data: flags & HOLDS_DATA != 0,
             start_time: get(S_START_TIME),
+            started: fingerprint(get(S_STARTED), generation),
             memory: Memory {
                 desired_up: flags & WANTED != 0,
                 state: state(flags as u8),
@@ -248,6 +286,9 @@ impl Slots {
                 ready_at: Time(Duration::from_nanos(get(S_READY_AT))),
                 until: Time(Duration::from_nanos(get(S_UNTIL))),
                 last_exit: exit(get(S_EXIT)),
+                last_exit_by: exit_by(flags >> EXIT_BY),
+                stop_signal: signal(flags >> STOP_SIGNAL),
+                asked_signal: signal(flags >> ASKED_SIGNAL),
                 cause: self.text(at + S_CAUSE, CAUSE_MAX),
             },
         })
@@ -273,13 +314,24 @@ impl Slots {
                 | (origin_code(memory.origin) << ORIGIN)
                 | flag(memory.settled, SETTLED)
                 | flag(memory.ended, ENDED)
-                | flag(memory.rules_decide, RULES_DECIDE),
+                | flag(memory.rules_decide, RULES_DECIDE)
+                | (exit_by_code(memory.last_exit_by) << EXIT_BY)
+                | (signal_code(memory.stop_signal) << STOP_SIGNAL)
+                | (signal_code(memory.asked_signal) << ASKED_SIGNAL),
         );
         set(S_READY_AT, memory.ready_at.0.as_nanos() as u64);
         set(S_UNTIL, memory.until.0.as_nanos() as u64);
         set(S_EXIT, exit_code(memory.last_exit));
         self.write_text(at + S_CAUSE, &memory.cause, CAUSE_MAX);
         self.write_text(at + S_NAME, name, NAME_MAX);
+    }
+
+    /// Writes what the main process of this start is started with.
+    pub fn started(&self, place: u32, generation: Generation, fingerprint: u64) {
+        if place < SLOTS_MAX {
+            let word = (generation.0 << FINGERPRINT_BITS) | fingerprint;
+            self.map.set(slot(place) + S_STARTED, word);
+        }
     }
 
     /// A length, then bytes in words.
@@ -331,6 +383,12 @@ const fn slot(place: u32) -> usize {
     SLOT * (place as usize + 1)
 }
 
+/// The fingerprint in a word, if it was written for this start (as far as its number has room).
+fn fingerprint(word: u64, generation: Generation) -> Option<u64> {
+    let (start, fingerprint) = (word >> FINGERPRINT_BITS, word & ((1 << FINGERPRINT_BITS) - 1));
+    (word != 0 && start == (generation.0 << FINGERPRINT_BITS) >> FINGERPRINT_BITS).then_some(fingerprint)
+}
+
 const fn phase(code: u64) -> Phase {
     if code == MAIN { Phase::Main } else { Phase::Step(code as u32) }
 }
@@ -357,6 +415,32 @@ const fn origin(code: u64) -> Origin {
         2 => Origin::Automatic,
         _ => Origin::Planned,
     }
+}
+
+const fn exit_by_code(by: By) -> u64 {
+    match by {
+        By::Others => 0,
+        By::Asked => 1,
+        By::Stop => 2,
+        By::Ladder => 3,
+    }
+}
+
+const fn exit_by(code: u64) -> By {
+    match code & 3 {
+        1 => By::Asked,
+        2 => By::Stop,
+        3 => By::Ladder,
+        _ => By::Others,
+    }
+}
+
+fn signal_code(signal: Option<i32>) -> u64 {
+    signal.and_then(|signal| u64::try_from(signal).ok()).map_or(0, |signal| signal & SIGNAL_BITS)
+}
+
+fn signal(code: u64) -> Option<i32> {
+    Some((code & SIGNAL_BITS) as i32).filter(|signal| *signal != 0)
 }
 
 fn exit_code(status: Option<ExitStatus>) -> u64 {
@@ -438,185 +522,4 @@ pub fn die_with_parent() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memory(state: State, generation: u64) -> Memory {
-        Memory {
-            desired_up: true,
-            state,
-            process: None,
-            generation: Generation(generation),
-            starts: 7,
-            restarts: 3,
-            internal: false,
-            held: true,
-            origin: Origin::Automatic,
-            settled: true,
-            ended: false,
-            ready_at: Time(Duration::from_millis(1500)),
-            until: Time(Duration::from_secs(9)),
-            rules_decide: true,
-            last_exit: Some(ExitStatus::Signal { signal: 9, core: false, oom: true }),
-            cause: "killed by SIGKILL (out of memory)".to_owned(),
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_there_for_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("slots");
-        let (slots, before) = Slots::open(&path).unwrap();
-        assert!(before.is_none());
-        slots.begin("mark", Duration::from_secs(5));
-        slots.remember(3, "engine@0", &memory(State::Backoff, 12), true);
-        drop(slots);
-        let (slots, before) = Slots::open(&path).unwrap();
-        let before = before.unwrap();
-        assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
-        assert_eq!(before.units.len(), 1);
-        let left = &before.units[0];
-        assert_eq!((left.place, left.name.as_str()), (3, "engine@0"));
-        assert!(left.holds_data);
-        assert_eq!(left.memory, memory(State::Backoff, 12));
-        slots.blame(3, "index out of bounds");
-        slots.blame(4, "nobody's");
-        let left = Slots::open(&path).unwrap().1.unwrap().units;
-        assert_eq!(left.len(), 1);
-        assert!(left[0].memory.internal && left[0].memory.cause == "index out of bounds");
-        slots.forget_all();
-        assert!(Slots::open(&path).unwrap().1.is_none());
-    }
-
-    #[test]
-    fn a_process_counts_for_the_start_it_was_born_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("slots");
-        let (slots, _) = Slots::open(&path).unwrap();
-        let slots = Rc::new(slots);
-        slots.begin("mark", Duration::ZERO);
-        let birth = |generation, phase, parent| Birth {
-            slots: Rc::clone(&slots),
-            place: 0,
-            generation: Generation(generation),
-            phase,
-            parent,
-            dies_with_parent: false,
-        };
-        let parent = nix::unistd::getppid().as_raw();
-        slots.remember(0, "web", &memory(State::Starting, 4), false);
-        assert!(birth(4, Phase::Main, parent).record());
-        let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
-        let own = std::process::id() as i32;
-        assert_eq!(left.memory.process, Some((Phase::Main, own)));
-        assert_eq!(Some(left.start_time), start_time(own));
-        assert_eq!(still_there(own, left.start_time), Some(false));
-        assert_eq!(still_there(own, left.start_time + 1), None);
-        // A start later, it is nobody's process; and a child whose runner has gone does not go on.
-        slots.remember(0, "web", &memory(State::Preparing, 5), false);
-        assert_eq!(Slots::open(&path).unwrap().1.unwrap().units[0].memory.process, None);
-        assert!(!birth(5, Phase::Step(2), parent + 1).record());
-        let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
-        assert_eq!(left.memory.process, Some((Phase::Step(2), own)));
-    }
-
-    #[test]
-    fn another_boot_or_layout_is_nothing_to_go_on_from() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("slots");
-        for place in [H_MAGIC, H_BOOT, H_NAMESPACE] {
-            let (slots, _) = Slots::open(&path).unwrap();
-            slots.begin("mark", Duration::ZERO);
-            assert!(Slots::open(&path).unwrap().1.is_some());
-            slots.map.set(place, 1);
-            assert!(Slots::open(&path).unwrap().1.is_none());
-        }
-        std::fs::write(&path, "short").unwrap();
-        assert!(Slots::open(&path).unwrap().1.is_none());
-    }
-
-    /// Version 1 of the layout, written out: places and numbers, none of the names above. What a released version has
-    /// written must be read by every later one; whoever changes this test breaks that.
-    #[test]
-    fn a_file_of_version_1_can_be_read_for_ever() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("slots");
-        let mut file = vec![0u8; 512 * 1025];
-        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
-        let (boot, namespace) = here();
-        let header = [0x5445_4e4f_4e00_0001, boot[0], boot[1], namespace, 5_000_000_000, 4];
-        for (at, word) in header.iter().enumerate() {
-            put(8 * at, &word.to_ne_bytes());
-        }
-        put(48, b"mark");
-        // The process (phase of the main one: all bits set; pid 42), born for start 12, at tick 777; start 12 of 7,
-        // 3 restarts; backoff (7), wanted, settled; ready at 1.5 s, until 9 s; killed by 9 for memory.
-        let slot = [
-            (0xffff_ffff << 32) + 42,
-            12,
-            777,
-            12,
-            7,
-            3,
-            7 + 0x100 + 0x1_0000,
-            1_500_000_000,
-            9_000_000_000,
-            (2 << 32) + (1 << 41) + 9,
-            8,
-        ];
-        for (at, word) in slot.iter().enumerate() {
-            put(512 * 4 + 8 * at, &u64::to_ne_bytes(*word));
-        }
-        put(512 * 4 + 88, b"engine@0");
-        put(512 * 4 + 344, &5u64.to_ne_bytes());
-        put(512 * 4 + 352, b"cause");
-        std::fs::write(&path, &file).unwrap();
-        let words = State::ALL.map(State::word).join(" ");
-        assert_eq!(
-            words,
-            "inactive waiting preparing starting ready unhealthy stopping backoff finished failed skipped"
-        );
-        let before = Slots::open(&path).unwrap().1.expect("it can be read");
-        assert_eq!((before.mark.as_str(), before.clock), ("mark", Duration::from_secs(5)));
-        let left = &before.units[0];
-        assert_eq!((left.place, left.name.as_str(), left.start_time), (3, "engine@0", 777));
-        assert!(!left.holds_data);
-        let expected = Memory {
-            process: Some((Phase::Main, 42)),
-            held: false,
-            rules_decide: false,
-            origin: Origin::Planned,
-            cause: "cause".to_owned(),
-            ..memory(State::Backoff, 12)
-        };
-        assert_eq!(left.memory, expected);
-    }
-
-    #[test]
-    fn three_faults_a_minute() {
-        let folder = tempfile::tempdir().unwrap();
-        let (slots, _) = Slots::open(&folder.path().join("slots")).unwrap();
-        slots.begin("mark", Duration::ZERO);
-        let check = |second: u64, expected: Option<u64>| {
-            let waits = slots.count_fault(Duration::from_secs(second));
-            assert_eq!(waits.map(|wait| wait.as_secs()), expected, "at {second}");
-        };
-        check(100, None);
-        check(110, None);
-        check(120, None);
-        check(130, Some(30));
-        check(159, Some(1));
-        check(160, None);
-        check(165, Some(5));
-        check(170, None);
-        // Those of a boot before count for nothing.
-        check(5, None);
-    }
-
-    #[test]
-    fn stat_lines() {
-        let line = b"12 (a) b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
-        assert_eq!(start_in(line), Some(98765));
-        assert_eq!(start_in(b"12 (a"), None);
-    }
-}
+mod tests;

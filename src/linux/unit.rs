@@ -15,6 +15,7 @@ use super::world::Adopted;
 use super::world::signs::Sighting;
 use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::{Scope, UnitId};
+use crate::plan::started::Started;
 use crate::supervisor::{Failure, Generation, Phase, Time};
 
 /// One unit of the plan.
@@ -51,6 +52,10 @@ pub struct Unit {
     pub adopted: Option<Adopted>,
     /// What there is of it may be no descendant of this runner.
     pub foreign: bool,
+    /// What its process was started with, where that was by an earlier runner and would be otherwise now.
+    pub started: Option<Started>,
+    /// What is written down of what its process was started with.
+    pub written: String,
     /// What holds for it, and what it left to be told of its last end.
     pub facts: Facts,
 }
@@ -169,6 +174,8 @@ impl Unit {
             place: 0,
             adopted: None,
             foreign: false,
+            started: None,
+            written: String::new(),
         }
     }
 

@@ -333,24 +333,7 @@ mod tests {
 
     fn unit(name: &str, state: State) -> UnitSnapshot {
         let running = matches!(state, State::Ready | State::Starting | State::Stopping);
-        UnitSnapshot {
-            unit: name.to_owned(),
-            kind: "service".to_owned(),
-            desired_up: true,
-            state,
-            detail: None,
-            degraded: None,
-            cause: String::new(),
-            pid: running.then_some(7),
-            since: 0.0,
-            restarts: 0,
-            starts: 1,
-            last_exit: None,
-            held: false,
-            says: None,
-            retry_at: None,
-            waits_for: Vec::new(),
-        }
+        UnitSnapshot { pid: running.then_some(7), cause: String::new(), ..UnitSnapshot::sample(name, state) }
     }
 
     fn at(seconds: u64) -> Time {

@@ -1,8 +1,9 @@
 //! The scheduling, privileges and limits a process starts with: plain values, for the shell to set before exec.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use crate::config::kernel::{Capability, CpuSet, MemoryPolicy, Numa, Place};
 
 /// `[sched]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,42 +50,6 @@ pub enum IoClass {
     Idle,
 }
 
-/// CPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CpuSet(pub Place);
-
-/// Numbers of CPUs or memory nodes, or those near a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// These.
-    Numbers(Vec<u32>),
-    /// Those that the kernel says are near this device: its number among the accelerators, its PCI address, or its
-    /// path in `/dev`.
-    Device(String),
-}
-
-/// Where memory comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Numa {
-    /// How nodes are chosen.
-    pub policy: MemoryPolicy,
-    /// Which nodes.
-    pub nodes: Place,
-}
-
-/// How memory nodes are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryPolicy {
-    /// This one, others when it is full.
-    Preferred,
-    /// These only.
-    Bind,
-    /// In turns.
-    Interleave,
-    /// The node of the CPU that asks.
-    Local,
-}
-
 /// `[security]` beside `no_new_privs`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Security {
@@ -100,72 +65,6 @@ pub struct Security {
     pub parent_death_signal: Option<i32>,
     /// What cannot be set is said and skipped, instead of failing the start.
     pub degrade: bool,
-}
-
-/// A capability, by the kernel's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capability(pub u8);
-
-const CAPABILITIES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
-
-impl Capability {
-    /// The one of this name, with or without `CAP_`.
-    pub fn named(name: &str) -> Option<Self> {
-        let upper = name.trim().to_ascii_uppercase();
-        let short = upper.strip_prefix("CAP_").unwrap_or(&upper);
-        CAPABILITIES.iter().position(|known| *known == short).map(|at| Self(at as u8))
-    }
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match CAPABILITIES.get(usize::from(self.0)) {
-            Some(name) => write!(f, "CAP_{name}"),
-            None => write!(f, "capability {}", self.0),
-        }
-    }
 }
 
 /// `[cgroup]`.

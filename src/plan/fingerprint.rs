@@ -11,7 +11,8 @@ pub(super) fn of(plan: &Plan) -> String {
     format!("{:032x}", hash(format!("{:?}{:?}", plan.policy, plan.exec).as_bytes()))
 }
 
-fn hash(bytes: &[u8]) -> u128 {
+/// A digest of these bytes.
+pub(super) fn hash(bytes: &[u8]) -> u128 {
     bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 

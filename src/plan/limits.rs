@@ -1,19 +1,14 @@
 //! `[sched]`, `[security]`, `[cgroup]` and `[credentials]` → what the shell sets before exec.
 
-use super::exec::{
-    Capability, CgroupLimits, CpuSet, Credential, IoClass, MemoryPolicy, Numa, Place, Sched, SchedPolicy,
-    Security,
-};
+use super::exec::{Capability, CgroupLimits, Credential, IoClass, Sched, SchedPolicy, Security};
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out};
+use crate::config::kernel;
 use crate::config::signal;
 use crate::config::tree::Node;
 use crate::expr::size;
 use std::cell::Cell;
 use std::path::PathBuf;
-
-/// CPUs and memory nodes are numbered below this.
-const NUMBER_MAX: u32 = 4096;
 
 /// `[sched]` without niceness and the kernel's choice of victims, which are part of the identity.
 pub(super) fn sched(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Sched {
@@ -33,8 +28,8 @@ pub(super) fn sched(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Sched {
     Sched {
         policy: reader.word("policy", &policies),
         priority: reader.int("priority"),
-        cpus: parsed(&reader, "cpus", cpus),
-        numa: parsed(&reader, "numa", numa),
+        cpus: parsed(&reader, "cpus", kernel::cpus),
+        numa: parsed(&reader, "numa", kernel::numa),
         io: (class.is_some() || level.is_some())
             .then(|| (class.unwrap_or(IoClass::BestEffort), level.unwrap_or(4))),
         timer_slack: reader.duration("timer_slack"),
@@ -53,65 +48,6 @@ fn parsed<T>(reader: &Reader<'_>, key: &str, parse: fn(&str) -> Result<T, String
         Ok(found) => Some(found),
         Err(why) => reader.refuse(key, value, &why),
     }
-}
-
-/// `0-15,32`, or `device:N`.
-fn cpus(text: &str) -> Result<CpuSet, String> {
-    Ok(match text.strip_prefix("device:") {
-        Some(device) => CpuSet(Place::Device(device.to_owned())),
-        None => CpuSet(Place::Numbers(numbers(text)?)),
-    })
-}
-
-/// `preferred:0`, `bind:0-1`, `interleave:0-3`, `local`, `device:N`, `bind:device:N`.
-fn numa(text: &str) -> Result<Numa, String> {
-    let wanted = || {
-        format!(
-            "`{text}` is none of `preferred:0`, `bind:0-1`, `interleave:0-3`, `local`, `device:N`, `bind:device:N`"
-        )
-    };
-    if text == "local" {
-        return Ok(Numa { policy: MemoryPolicy::Local, nodes: Place::Numbers(Vec::new()) });
-    }
-    let (word, rest) = text.split_once(':').ok_or_else(wanted)?;
-    let policy = match word {
-        "preferred" => MemoryPolicy::Preferred,
-        "bind" => MemoryPolicy::Bind,
-        "interleave" => MemoryPolicy::Interleave,
-        "device" => {
-            let nodes = Place::Device(rest.to_owned());
-            return Ok(Numa { policy: MemoryPolicy::Preferred, nodes });
-        }
-        _ => return Err(wanted()),
-    };
-    let nodes = match rest.strip_prefix("device:") {
-        Some(device) => Place::Device(device.to_owned()),
-        None => Place::Numbers(numbers(rest)?),
-    };
-    match (&nodes, policy) {
-        (Place::Numbers(many), MemoryPolicy::Preferred) if many.len() != 1 => {
-            Err(format!("`{text}`: `preferred` takes one node"))
-        }
-        _ => Ok(Numa { policy, nodes }),
-    }
-}
-
-/// `0-3,8` → the numbers, in order.
-fn numbers(text: &str) -> Result<Vec<u32>, String> {
-    let wrong = || format!("`{text}` is not a list of numbers such as `0-15,32`");
-    let mut found = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-        let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-        if first > last || last >= NUMBER_MAX {
-            return Err(wrong());
-        }
-        found.extend(first..=last);
-    }
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
 }
 
 /// `[security]` without `no_new_privs`, which is part of the identity.
@@ -143,9 +79,7 @@ fn capabilities(reader: &Reader<'_>, key: &str) -> Option<Vec<Capability>> {
             .into_iter()
             .filter_map(|item| {
                 let name = plain_text(item)?;
-                Capability::named(&name).or_else(|| {
-                    reader.refuse(key, item, &format!("`{name}` is no capability such as `CAP_NET_ADMIN`"))
-                })
+                kernel::capability(&name).map_or_else(|why| reader.refuse(key, item, &why), Some)
             })
             .collect(),
     )
@@ -206,33 +140,15 @@ fn kernel_words(key: &str, text: &str) -> Result<(String, String), String> {
         "hugetlb_2mb_max" => bytes("hugetlb.2MB.max"),
         "hugetlb_1gb_max" => bytes("hugetlb.1GB.max"),
         "memory_oom_group" => plain("memory.oom.group"),
-        "cpu_max" => Ok(("cpu.max".to_owned(), cpu_max(text)?)),
+        "cpu_max" => Ok(("cpu.max".to_owned(), kernel::cpu_max(text)?)),
         "cpu_weight" if text == "idle" => Ok(("cpu.idle".to_owned(), "1".to_owned())),
         "cpu_weight" => plain("cpu.weight"),
         "io_weight" => Ok(("io.weight".to_owned(), format!("default {text}"))),
         "pids_max" => plain("pids.max"),
-        "cpuset_cpus" => plain("cpuset.cpus"),
-        "cpuset_mems" => plain("cpuset.mems"),
+        "cpuset_cpus" => kernel::numbers(text).map(|_| ("cpuset.cpus".to_owned(), text.to_owned())),
+        "cpuset_mems" => kernel::numbers(text).map(|_| ("cpuset.mems".to_owned(), text.to_owned())),
         _ => Err(format!("`{key}` is not known to this version")),
     }
-}
-
-/// `200%` → `200000 100000`; `QUOTA PERIOD` and `max` as they are.
-fn cpu_max(text: &str) -> Result<String, String> {
-    if let Some(share) = text.strip_suffix('%') {
-        let share: u64 = share
-            .trim()
-            .parse()
-            .ok()
-            .filter(|share| (1..=1_000_000).contains(share))
-            .ok_or_else(|| format!("`{text}` is not a share such as `200%`"))?;
-        return Ok(format!("{} 100000", share * 1000));
-    }
-    let good = text.split_ascii_whitespace().all(|word| word == "max" || word.parse::<u64>().is_ok());
-    if good && !text.trim().is_empty() {
-        return Ok(text.trim().to_owned());
-    }
-    Err(format!("`{text}` is none of `200%`, `QUOTA PERIOD` in microseconds, `max`"))
 }
 
 /// `[credentials]`: name → path of the source.
@@ -257,37 +173,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_numbers() {
-        let check = |text: &str, expected: Option<&[u32]>| {
-            assert_eq!(numbers(text).ok().as_deref(), expected, "{text}");
-        };
-        check("0", Some(&[0]));
-        check("0-3,8", Some(&[0, 1, 2, 3, 8]));
-        check("8,0-1,1", Some(&[0, 1, 8]));
-        check("", None);
-        check("3-1", None);
-        check("0-99999", None);
-        check("a", None);
-    }
-
-    #[test]
-    fn memory_policies() {
-        let check = |text: &str, expected: Option<(MemoryPolicy, Place)>| {
-            assert_eq!(numa(text).ok().map(|found| (found.policy, found.nodes)), expected, "{text}");
-        };
-        let many = |nodes: &[u32]| Place::Numbers(nodes.to_vec());
-        check("preferred:0", Some((MemoryPolicy::Preferred, many(&[0]))));
-        check("bind:0-1", Some((MemoryPolicy::Bind, many(&[0, 1]))));
-        check("interleave:0,2", Some((MemoryPolicy::Interleave, many(&[0, 2]))));
-        check("local", Some((MemoryPolicy::Local, many(&[]))));
-        check("device:3", Some((MemoryPolicy::Preferred, Place::Device("3".to_owned()))));
-        check("bind:device:3", Some((MemoryPolicy::Bind, Place::Device("3".to_owned()))));
-        check("preferred:0-1", None);
-        check("nearby", None);
-        check("near:0", None);
-    }
-
-    #[test]
     fn kernel_files() {
         let check = |key: &str, text: &str, expected: Option<(&str, &str)>| {
             let found = kernel_words(key, text).ok();
@@ -302,14 +187,5 @@ mod tests {
         check("cpu_weight", "200", Some(("cpu.weight", "200")));
         check("hugetlb_2mb_max", "4MB", Some(("hugetlb.2MB.max", "4194304")));
         check("io_weight", "50", Some(("io.weight", "default 50")));
-    }
-
-    #[test]
-    fn capability_names() {
-        assert_eq!(Capability::named("CAP_CHOWN"), Some(Capability(0)));
-        assert_eq!(Capability::named("net_admin"), Some(Capability(12)));
-        assert_eq!(Capability::named("CAP_CHECKPOINT_RESTORE"), Some(Capability(40)));
-        assert_eq!(Capability::named("CAP_EVERYTHING"), None);
-        assert_eq!(Capability(12).to_string(), "CAP_NET_ADMIN");
     }
 }

@@ -28,6 +28,7 @@ mod scope;
 mod select;
 mod settings;
 mod signatures;
+pub mod started;
 mod stop;
 #[cfg(test)]
 mod tests;

@@ -307,10 +307,8 @@ mod tests {
         check(&[(10, 20)], &[(0, 65535)], &[]);
     }
 
-    /// `sysctl` replaces the list: two claims and what is reserved already make one line, adjacent ranges joined.
-    #[test]
-    fn one_setting_keeps_every_claim_out_of_the_kernels_range() {
-        let claim = |low, high| PortClaim {
+    fn claim(low: u16, high: u16) -> PortClaim {
+        PortClaim {
             name: "rpc".to_owned(),
             ranges: vec![(low, high)],
             on: vec![HOST.to_owned()],
@@ -319,7 +317,12 @@ mod tests {
             why: None,
             from: None,
             shares: None,
-        };
+        }
+    }
+
+    /// `sysctl` replaces the list: two claims and what is reserved already make one line, adjacent ranges joined.
+    #[test]
+    fn one_setting_keeps_every_claim_out_of_the_kernels_range() {
         let facts =
             Facts::from_text("ephemeral = '32768-60999'\nreserved_ports = '8080,40000-40009'\n").unwrap();
         let rows = [PortRow {
@@ -343,16 +346,6 @@ mod tests {
     /// Eight cards of a thousand ports each from 20000 on: the first port that is safe is 28000; sixteen: 36000.
     #[test]
     fn the_first_port_with_room() {
-        let claim = |low, high| PortClaim {
-            name: "kv".to_owned(),
-            ranges: vec![(low, high)],
-            on: vec![HOST.to_owned()],
-            span: None,
-            knob: None,
-            why: None,
-            from: None,
-            shares: None,
-        };
         let cards = |count: u16| (0..count).map(|d| (20000 + d * 1000, 20999 + d * 1000)).collect::<Vec<_>>();
         assert_eq!(free_from(&claim(20001, 20001), 20001, &cards(8)), Some(28000));
         assert_eq!(free_from(&claim(20001, 20004), 20001, &cards(16)), Some(36000));

@@ -104,8 +104,11 @@ fn probe(reader: &Reader<'_>) -> Option<Probe> {
     }
     if reader.has("http") {
         let url = reader.get("http")?;
-        return match parse_url(&reader.text("http")?) {
-            Ok(parsed) => Some(Probe::Http { url: parsed, expect: expect(reader) }),
+        return match address::url(&reader.text("http")?) {
+            Ok((at, path)) => {
+                let url = HttpUrl { host: at.host.to_owned(), port: at.port.unwrap_or(80), path };
+                Some(Probe::Http { url, expect: expect(reader) })
+            }
             Err(message) => reader.refuse("http", url, &message),
         };
     }
@@ -129,12 +132,8 @@ fn tcp(reader: &Reader<'_>) -> Option<Probe> {
         Out::Int(port) => format!("127.0.0.1:{port}"),
         _ => reader.text("tcp")?,
     };
-    if address.starts_with("unix:/") {
-        return Some(Probe::Tcp { address });
-    }
-    match address::split(&address) {
-        Ok(parts) if parts.port.is_some() => Some(Probe::Tcp { address }),
-        Ok(_) => reader.refuse("tcp", value, &format!("`{address}` has no port: write `host:port`")),
+    match address::endpoint(&address) {
+        Ok(()) => Some(Probe::Tcp { address }),
         Err(message) => reader.refuse("tcp", value, &message),
     }
 }
@@ -153,28 +152,6 @@ fn json_members(value: &Rendered) -> Vec<(String, serde_json::Value)> {
 
 fn degraded(reader: &Reader<'_>) -> Option<HttpExpect> {
     reader.table("degraded_if", "degraded_if").map(|inner| expect(&inner))
-}
-
-/// `http://host:port/path`.
-fn parse_url(text: &str) -> Result<HttpUrl, String> {
-    let Some(rest) = text.strip_prefix("http://") else {
-        return Err(format!(
-            "`{text}` does not start with `http://` (probes speak plain HTTP; use `exec` for more)"
-        ));
-    };
-    let (authority, path) = match rest.find(['/', '?']) {
-        Some(at) => rest.split_at(at),
-        None => (rest, "/"),
-    };
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-        return Err("a URL holds no blanks: write `%20`".into());
-    }
-    let parts = address::split(authority)?;
-    if parts.host.is_empty() {
-        return Err(format!("`{text}` names no host"));
-    }
-    Ok(HttpUrl { host: parts.host.to_owned(), port: parts.port.unwrap_or(80), path })
 }
 
 /// A probe in a line.

@@ -5,7 +5,10 @@
 //! | --- | --- | --- |
 //! | live | restart rules, stop, time-outs, health, log, edges, description; anything of a unit that is down | at once |
 //! | restart | what its process was started with | with a restart that is asked for, or at its next start |
-//! | destructive | the end or the restart of a unit that holds data | if the unit is named |
+//! | destructive | the end or the restart of a unit that holds data; that it holds none any more | if the unit is named |
+//!
+//! Whether a unit holds data is a matter of its process: one that runs goes on holding what it was started to hold until
+//! it is gone, so that no two reloads take what one may not.
 //!
 //! Ids are kept: a unit has the id it had, one that is gone stays as a skipped one ([`GONE`]) until its place is given
 //! to a new unit. Pure; nothing here knows processes, it is told who is up.
@@ -14,8 +17,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::exec::UnitExec;
 use super::policy::{Edge, GONE, Kind, UnitId, UnitPolicy};
+use super::started::Started;
 use super::view::diff;
 use super::{About, Plan};
+
+/// What is said of a running unit that holds data and is not to from its next start on.
+pub const NO_LONGER_HOLDS: &str = "holds_data changed";
+/// The end of a line about something of which nothing else is known.
+const SINCE: &str = "changed since it was started";
+
+/// What is known of the units of the old plan at this moment.
+pub struct Now<'a> {
+    /// It has a process or is on its way to one.
+    pub is_up: &'a dyn Fn(UnitId) -> bool,
+    /// It is skipped and down, so its id may be given to another.
+    pub is_free: &'a dyn Fn(UnitId) -> bool,
+    /// What its process was started with, if that is not what the old plan says.
+    pub started: &'a dyn Fn(UnitId) -> Option<&'a Started>,
+}
+
+/// What differs between what a process was started with and what it would be started with, a line each.
+pub fn since(started: &Started, now: &Started) -> Vec<String> {
+    let parts = started.differs_in(now);
+    if parts.is_empty() {
+        return vec![SINCE.to_owned()];
+    }
+    parts.into_iter().map(|part| format!("{part} {SINCE}")).collect()
+}
+
+/// Whether there is a line about the same thing that says more.
+fn is_told(line: &str, lines: &[String]) -> bool {
+    let what = line.strip_suffix(SINCE).unwrap_or_default().trim_end();
+    !what.is_empty() && lines.iter().any(|known| known.split_once(':').is_some_and(|(head, _)| head == what))
+}
 
 /// How much a change may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,21 +112,14 @@ pub struct Merged {
     pub changes: Vec<UnitChange>,
 }
 
-/// Puts a new plan in the place of an old one. `is_up`: it has a process or is on its way to one. `is_free`: it is
-/// skipped and down, so its id may be given to another.
+/// Puts a new plan in the place of an old one.
 ///
 /// # Errors
 /// In words, if a unit has turned into something that cannot take its place while it runs.
-pub fn merge(
-    old: &Plan,
-    new: &Plan,
-    is_up: &dyn Fn(UnitId) -> bool,
-    is_free: &dyn Fn(UnitId) -> bool,
-    allowed: &Allowed,
-) -> Result<Merged, String> {
+pub fn merge(old: &Plan, new: &Plan, now: &Now<'_>, allowed: &Allowed) -> Result<Merged, String> {
     let mut lines: BTreeMap<String, Vec<String>> =
         diff(old, new).into_iter().map(|diff| (diff.unit, diff.changes)).collect();
-    let (ids, count) = ids(old, new, is_free);
+    let (ids, count) = ids(old, new, now.is_free);
     let mut merged = start(old, new, &ids, count);
     for (at, id) in ids.iter().enumerate() {
         let (Some(policy), Some(exec), Some(about)) =
@@ -103,13 +130,14 @@ pub fn merge(
         let unit =
             Incoming { id: *id, policy: moved(policy, &ids), exec: exec.clone(), about: about.clone() };
         let lines = lines.remove(&*unit.policy.name).unwrap_or_default();
-        merged.take(old, unit, is_up(*id), lines, allowed)?;
+        let up = (now.is_up)(*id);
+        merged.take(old, unit, up, (now.started)(*id), lines, allowed)?;
     }
     let kept: BTreeSet<UnitId> = ids.into_iter().collect();
     for at in 0..old.policy.units.len() {
         let id = UnitId(u32::try_from(at).unwrap_or(u32::MAX));
         if !kept.contains(&id) {
-            merged.drop(old, id, is_up(id), allowed);
+            merged.drop(old, id, (now.is_up)(id), allowed);
         }
     }
     merged.highest_first();
@@ -173,6 +201,14 @@ fn start(old: &Plan, new: &Plan, ids: &[UnitId], count: usize) -> Merged {
     Merged { plan, order: ids.to_vec(), ..Merged::default() }
 }
 
+impl Incoming {
+    /// The same, holding data.
+    fn holding(mut self) -> Self {
+        self.policy.holds_data = true;
+        self
+    }
+}
+
 impl Merged {
     /// A unit that is to run, or to be skipped by its condition.
     fn take(
@@ -180,7 +216,8 @@ impl Merged {
         old: &Plan,
         unit: Incoming,
         up: bool,
-        lines: Vec<String>,
+        started: Option<&Started>,
+        mut lines: Vec<String>,
         allowed: &Allowed,
     ) -> Result<(), String> {
         let name = unit.policy.name.to_string();
@@ -205,12 +242,27 @@ impl Merged {
             ));
         }
         let ends = policy.skipped.is_none() && unit.policy.skipped.is_some();
-        let class = match (up && ends, up && !same_process(policy, exec, &unit)) {
+        let now = Started::of(&unit.policy, &unit.exec);
+        let same = match started {
+            Some(started) => started.is(&now) && policy.kind == unit.policy.kind,
+            None => same_process(policy, exec, &unit),
+        };
+        let class = match (up && ends, up && !same) {
             (true, _) if policy.holds_data => Class::Destructive,
             (false, true) => Class::Restart,
             (true, _) | (false, false) => Class::Live,
         };
         let named = allowed.destructive.contains(&name);
+        let holds_on = up && !ends && policy.holds_data && !unit.policy.holds_data;
+        if holds_on {
+            self.hold_on(&name, &mut lines, named);
+        }
+        if let Some(started) = started.filter(|_| class == Class::Restart) {
+            let more = since(started, &now).into_iter();
+            let more: Vec<String> = more.filter(|line| !is_told(line, &lines)).collect();
+            lines.extend(more);
+        }
+        let holds_on = holds_on && !named;
         let restarts = allowed.restarts && class == Class::Restart;
         // A restart of a unit that holds data loses it.
         let class = if restarts && policy.holds_data { Class::Destructive } else { class };
@@ -224,7 +276,12 @@ impl Merged {
         }
         let (policy, exec) = (policy.clone(), exec.clone());
         let told = old.about.get(before).cloned().unwrap_or_default();
+        let later = (unit.policy.clone(), unit.exec.clone(), unit.about.clone());
         match (class, ends, applied) {
+            (Class::Live, ..) if holds_on => {
+                self.next.insert(unit.id, later);
+                self.put(unit.holding());
+            }
             (Class::Live, ..) | (Class::Destructive, true, true) => self.put(unit),
             (Class::Destructive, true, false) => {
                 let policy = UnitPolicy { edges: Vec::new(), ..policy };
@@ -234,11 +291,24 @@ impl Merged {
                 if applied {
                     self.restart.push(unit.id);
                 }
-                self.next.insert(unit.id, (unit.policy.clone(), unit.exec.clone(), unit.about.clone()));
-                self.put(until_then(unit, policy, exec, told));
+                self.next.insert(unit.id, later);
+                let unit = until_then(unit, policy, exec, told);
+                self.put(if holds_on { unit.holding() } else { unit });
             }
         }
         Ok(())
+    }
+
+    /// A process that holds data goes on doing so, whatever the files say by now.
+    fn hold_on(&mut self, name: &str, lines: &mut Vec<String>, named: bool) {
+        lines.retain(|line| line != NO_LONGER_HOLDS);
+        self.changes.push(UnitChange {
+            unit: name.to_owned(),
+            what: "changed",
+            class: Class::Destructive,
+            lines: vec![NO_LONGER_HOLDS.to_owned()],
+            applied: named,
+        });
     }
 
     /// A unit that is in the old plan only.
@@ -278,10 +348,12 @@ impl Merged {
             diff(&self.plan, new).into_iter().map(|diff| (diff.unit, diff.changes)).collect();
         let changes = std::mem::take(&mut self.changes);
         for mut change in changes {
-            if change.what == "changed" && change.class != Class::Live {
+            let whole = change.class == Class::Live || change.lines == [NO_LONGER_HOLDS];
+            if change.what == "changed" && !whole {
                 let waits = waiting.remove(&change.unit).unwrap_or_default();
-                let (lines, live): (Vec<String>, Vec<String>) =
-                    std::mem::take(&mut change.lines).into_iter().partition(|line| waits.contains(line));
+                let (lines, live): (Vec<String>, Vec<String>) = std::mem::take(&mut change.lines)
+                    .into_iter()
+                    .partition(|line| waits.contains(line) || line.ends_with(SINCE));
                 if !live.is_empty() {
                     let class = Class::Live;
                     self.changes.push(UnitChange { class, lines: live, applied: true, ..change.clone() });

@@ -12,6 +12,7 @@ use super::sites::one_or_more;
 use super::world::File;
 use super::{Owner, build::strings};
 use crate::config::keys;
+use crate::config::schema::is_complete;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Level};
 use indexmap::IndexSet;
@@ -61,8 +62,8 @@ pub(super) fn check(file: &File, selectable: &Selectable, diagnostics: &mut Vec<
                 diagnostics.push(switches_off_nothing(file, section, removed, selectable));
             }
         }
+        overrides(file, section, diagnostics);
     }
-    rules(file, diagnostics);
     for section in SELECTING {
         for (name, entry) in things(&file.tree, section) {
             if let Some(table) = entry.node.as_table() {
@@ -100,44 +101,87 @@ fn switches_off_nothing(
     }
 }
 
-/// Rules that are new where an override was probably meant, and rules of a profile for everybody.
-fn rules(file: &File, diagnostics: &mut Vec<Diagnostic>) {
-    let all: Vec<(&str, &Entry, &Table)> = things(&file.tree, "rule")
+/// Things that are new where an override was probably meant.
+fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
+    let all: Vec<(&str, &Entry, &Table)> = things(&file.tree, section)
         .filter_map(|(name, entry)| Some((name, entry, entry.node.as_table()?)))
         .collect();
     for (name, entry, table) in &all {
-        if !ACTIONS.iter().any(|action| table.get(action).is_some()) {
-            // Incomplete: said with the other incomplete things.
+        // Incomplete: said with the other incomplete things.
+        if !is_complete(section, table) {
             continue;
         }
-        let for_all = table.get("labels").is_none() && table.get("units").is_none();
+        let for_all = section == "rule" && is_for_all(file, table);
         let below = all.iter().filter(|(_, lower, _)| lower.node.layer < entry.node.layer);
         let near = nearest(name, below.clone().map(|(name, _, _)| *name));
         let near = near.and_then(|near| below.clone().find(|(name, _, _)| *name == near));
-        let for_all = for_all && file.owner == Owner::Profile;
-        if let Some((near, lower, theirs)) = near
-            && (for_all || variables(table).any(|mine| variables(theirs).any(|other| mine == other)))
-        {
-            let level = if for_all { Level::Error } else { Level::Warning };
-            let message = format!("`[rule.{name}]` overrides nothing: it is a rule of its own");
-            let diagnostic = Diagnostic::new(Code::OverridesNothing, level, message)
-                .at(entry.key, "")
-                .context(lower.key, "the rule below")
-                .with_patch(format!("did you mean `{near}`?"), entry.key, *near);
-            diagnostics.push(if for_all {
-                diagnostic.with_help("a rule of its own says whom it is for: `labels` or `units`")
-            } else {
-                diagnostic
-            });
-        } else if for_all {
-            let message = format!("`[rule.{name}]` names neither `labels` nor `units`: it is for every unit");
-            diagnostics.push(
-                Diagnostic::warning(Code::RuleForAll, message)
+        let meant = near.filter(|(near, _, theirs)| {
+            for_all || reads_as_override(section, (*name, *table), (*near, *theirs))
+        });
+        match meant {
+            Some((near, lower, _)) => {
+                let level = if for_all { Level::Error } else { Level::Warning };
+                let word = word(section);
+                let message = format!("`[{section}.{name}]` overrides nothing: it is {word} of its own");
+                let diagnostic = Diagnostic::new(Code::OverridesNothing, level, message)
                     .at(entry.key, "")
-                    .with_help("say whom it is for, or write `units = [\"*\"]` if everybody is meant"),
-            );
+                    .context(lower.key, "the one below")
+                    .with_patch(format!("did you mean `{near}`?"), entry.key, *near);
+                diagnostics.push(if for_all {
+                    diagnostic.with_help("a rule of its own says whom it is for: `labels` or `units`")
+                } else {
+                    diagnostic
+                });
+            }
+            None if for_all => diagnostics.push(rule_for_all(name, entry)),
+            None => {}
         }
     }
+}
+
+/// Whether a new thing looks like a change of one below that has nearly its name. Numbers of a series (`EI0014`,
+/// `EI0015`) are no slips of each other.
+fn reads_as_override(section: &str, new: (&str, &Table), below: (&str, &Table)) -> bool {
+    let without_digits = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    if without_digits(new.0) == without_digits(below.0) {
+        return false;
+    }
+    if section == "rule" {
+        // Two rules for one variable are one rule, most often.
+        return variables(new.1).any(|mine| variables(below.1).any(|other| mine == other));
+    }
+    // A change says less than what it changes; a thing of its own says it all.
+    let keys = |table: &Table| table.entries.len();
+    new.1.iter().all(|(key, _, _)| below.1.get(key).is_some()) && keys(new.1) < keys(below.1)
+}
+
+/// A thing of a section, as people call it.
+fn word(section: &str) -> &'static str {
+    match section {
+        "rule" => "a rule",
+        "param" => "a parameter",
+        "fact" => "a fact",
+        "require" => "a requirement",
+        "bootstrap" => "a step",
+        "signature" => "a signature",
+        "reserve" => "a reservation",
+        "ports" => "a claim",
+        "file" => "a file",
+        _ => "one",
+    }
+}
+
+/// A rule of a profile that says of nobody that it is for them.
+fn is_for_all(file: &File, rule: &Table) -> bool {
+    file.owner == Owner::Profile && rule.get("labels").is_none() && rule.get("units").is_none()
+}
+
+/// A rule of a profile for everybody.
+fn rule_for_all(name: &str, entry: &Entry) -> Diagnostic {
+    let message = format!("`[rule.{name}]` names neither `labels` nor `units`: it is for every unit");
+    Diagnostic::warning(Code::RuleForAll, message)
+        .at(entry.key, "")
+        .with_help("say whom it is for, or write `units = [\"*\"]` if everybody is meant")
 }
 
 /// The variables that a rule touches.
@@ -151,6 +195,18 @@ fn variables(rule: &Table) -> impl Iterator<Item = &str> {
 
 /// Labels and names of units that nobody has.
 fn selectors(thing: &str, table: &Table, selectable: &Selectable, diagnostics: &mut Vec<Diagnostic>) {
+    let lists = ["labels", "units"].map(|key| table.get(key));
+    let mut given = lists.into_iter().flatten();
+    if let Some(list) =
+        given.next().filter(|list| given.chain([*list]).all(|list| one_or_more(list).is_empty()))
+    {
+        let message = format!("{thing} is for nobody: its list is empty");
+        diagnostics.push(
+            Diagnostic::warning(Code::EmptySelector, message)
+                .at(list.span, "")
+                .with_help("name whom it is for; `enabled = false` switches it off"),
+        );
+    }
     for node in table.get("labels").map(one_or_more).unwrap_or_default() {
         let Some(label) = node.as_str().filter(|label| !selectable.labels.contains(*label)) else { continue };
         let other = selectable

@@ -113,9 +113,10 @@ impl fmt::Display for End {
 }
 
 /// Whose doing the end of a process was, as far as the machine can know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
     /// Its own, the kernel's, or somebody else's.
+    #[default]
     Others,
     /// Somebody asked tenon to send it this signal (`tenon kill`).
     Asked,

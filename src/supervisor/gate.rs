@@ -39,11 +39,12 @@ impl Supervisor {
                 }
                 continue;
             }
-            let since = match self.unit_at(unit).life() {
-                Life::Waiting(waiting) => waiting.missing_since(edge),
-                _ => None,
+            let missing = if let Life::Waiting(waiting) = self.unit_at(unit).life() {
+                waiting.missing_since(edge)
+            } else {
+                None
             };
-            let give_up_at = edge.timeout.map(|timeout| since.unwrap_or(now) + timeout);
+            let give_up_at = edge.timeout.map(|timeout| missing.unwrap_or(now) + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
                 EdgeKind::Needs if self.has_reached(edge) => {}
@@ -133,13 +134,10 @@ impl Supervisor {
         let mut seen = vec![id];
         let mut next = 0;
         while let Some(current) = seen.get(next).copied() {
-            let unit = self.unit_at(current);
-            match unit.life() {
-                Life::Skipped | Life::Group(_) => {}
-                Life::Finished if self.counts_as_up(current) => {}
-                Life::Failed | Life::Finished => return true,
-                Life::Waiting(Waiting::Unreachable { .. }) if self.stops_on_loss(current) => return true,
-                _ if unit.desired == Desired::Down => return true,
+            if self.is_ruin(current) {
+                return true;
+            }
+            match self.unit_at(current).life() {
                 Life::Waiting(_) | Life::Backoff { .. } | Life::Stopping(_) => {
                     let needs = self.graph.edges(current).iter();
                     let needs = needs.filter(|edge| edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
@@ -151,11 +149,35 @@ impl Supervisor {
                 | Life::Preparing(_)
                 | Life::Starting(_)
                 | Life::Ready(_)
-                | Life::Unhealthy(_) => {}
+                | Life::Unhealthy(_)
+                | Life::Finished
+                | Life::Failed
+                | Life::Skipped
+                | Life::Group(_) => {}
             }
             next += 1;
         }
         false
+    }
+
+    /// Whether a unit is down for good, or will be. A group has no life of its own to lose.
+    fn is_ruin(&self, id: UnitId) -> bool {
+        let unit = self.unit_at(id);
+        let unwanted = unit.desired == Desired::Down;
+        match unit.life() {
+            Life::Skipped | Life::Group(_) => false,
+            Life::Failed => true,
+            Life::Finished => !self.counts_as_up(id),
+            Life::Waiting(Waiting::Unreachable { .. }) => unwanted || self.stops_on_loss(id),
+            Life::Inactive
+            | Life::Waiting(Waiting::ForOthers { .. })
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. } => unwanted,
+        }
     }
 
     fn stops_on_loss(&self, unit: UnitId) -> bool {

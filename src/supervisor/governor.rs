@@ -355,11 +355,8 @@ impl Supervisor {
             Then::Stay(_) => false,
             Then::Again(_) | Then::Decide { .. } => self.is_wanted(id) && !unit.held,
         };
-        match unit.life() {
-            Life::Waiting(Waiting::ForOthers { delay, .. }) => delay.is_some(),
-            Life::Stopping(Stopping { then, .. }) => again(then),
-            _ => self.is_under_way(id),
-        }
+        let stopped_to_start = matches!(unit.life(), Life::Stopping(Stopping { then, .. }) if again(then));
+        unit.delay().is_some() || stopped_to_start || self.is_under_way(id)
     }
 
     /// What the governor keeps a unit waiting for, in words.
@@ -394,10 +391,8 @@ impl Supervisor {
 impl Unit {
     /// What the governor keeps it waiting for.
     pub(super) const fn delay(&self) -> Option<&Delay> {
-        match self.life() {
-            Life::Waiting(Waiting::ForOthers { delay, .. }) => delay.as_ref(),
-            _ => None,
-        }
+        let Life::Waiting(Waiting::ForOthers { delay, .. }) = self.life() else { return None };
+        delay.as_ref()
     }
 }
 

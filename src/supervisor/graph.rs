@@ -74,6 +74,21 @@ impl Graph {
         list(&self.stop_after, unit)
     }
 
+    /// The same units, those first that are to be down first; where there is no order, the last first.
+    pub(super) fn in_stop_order(&self, units: Vec<UnitId>) -> Vec<UnitId> {
+        let mut left: BTreeSet<UnitId> = units.iter().copied().collect();
+        let (mut open, mut ordered) = (units, Vec::new());
+        while !open.is_empty() {
+            let waits = |unit: &UnitId| self.stop_after(*unit).iter().any(|first| left.contains(first));
+            // The order has no rings; if it had, somebody would be first all the same.
+            let next = open.iter().rposition(|unit| !waits(unit)).unwrap_or(0);
+            let unit = open.remove(next);
+            left.remove(&unit);
+            ordered.push(unit);
+        }
+        ordered
+    }
+
     /// For a unit that holds data: the units without an order towards it, which therefore are stopped first.
     pub(super) fn before_data(&self, unit: UnitId) -> &[UnitId] {
         list(&self.before_data, unit)

@@ -10,7 +10,7 @@ use super::cause::{Cause, Fall};
 use super::event::Generation;
 use super::gate::Gate;
 use super::snapshot::State;
-use super::unit::{Desired, Life, Process, Stage, Starting, Stopping, Then, Unit};
+use super::unit::{Desired, Life, Process, Stage, Starting, Stopping, Then, Unit, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::UnitId;
 
@@ -128,7 +128,7 @@ fn wanted(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
 
 fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option<Rule> {
     match unit.life() {
-        Life::Waiting(super::unit::Waiting::ForOthers { .. }) => {
+        Life::Waiting(Waiting::ForOthers { .. }) => {
             let timer = unit.deadline().is_some_and(|due| due <= now);
             let kept = machine.is_held_back(id)
                 || machine.is_governed(id) && unit.delay().is_some() && machine.delay(id, now).is_some();
@@ -137,7 +137,18 @@ fn forgotten(machine: &Supervisor, id: UnitId, unit: &Unit, now: Time) -> Option
         Life::Stopping(Stopping { stage: Stage::Held, .. }) => {
             machine.holders(id).is_empty().then_some(Rule::NoForgottenStop)
         }
-        _ => None,
+        Life::Inactive
+        | Life::Waiting(Waiting::Unreachable { .. })
+        | Life::Preparing(_)
+        | Life::Starting(_)
+        | Life::Ready(_)
+        | Life::Unhealthy(_)
+        | Life::Stopping(_)
+        | Life::Backoff { .. }
+        | Life::Finished
+        | Life::Failed
+        | Life::Skipped
+        | Life::Group(_) => None,
     }
 }
 
@@ -165,19 +176,14 @@ fn to_come(unit: &Unit) -> Option<Rule> {
 
 fn data(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
     let holds = machine.policy.units[id.0 as usize].holds_data;
-    let dragged = match unit.cause() {
-        Cause::Fell { how, .. } => *how != Fall::Ordered,
-        Cause::Followed(_) => true,
-        _ => false,
-    };
+    let fell = matches!(unit.cause(), Cause::Fell { how, .. } if *how != Fall::Ordered);
+    let dragged = fell || matches!(unit.cause(), Cause::Followed(_));
     (holds && dragged && unit.state() == State::Stopping).then_some(Rule::DataIsKept)
 }
 
 fn group(machine: &Supervisor, id: UnitId, unit: &Unit) -> Option<Rule> {
-    match unit.life() {
-        Life::Group(state) => (machine.group_state(id) != *state).then_some(Rule::GroupsFollow),
-        _ => None,
-    }
+    let Life::Group(state) = unit.life() else { return None };
+    (machine.group_state(id) != *state).then_some(Rule::GroupsFollow)
 }
 
 fn down(unit: &Unit) -> Option<Rule> {

@@ -49,10 +49,12 @@ pub(super) struct Part {
 
 impl Turn<'_> {
     pub(super) fn request(&mut self, job: JobId, request: Request) {
+        if self.machine.jobs.len() >= OPEN_JOBS {
+            let outcome = Outcome::Refused(format!("{OPEN_JOBS} requests are open already"));
+            self.actions.push(Action::Reply { job, outcome });
+            return;
+        }
         let result = match request {
-            _ if self.machine.jobs.len() >= OPEN_JOBS => {
-                Err(format!("{OPEN_JOBS} requests are open already"))
-            }
             Request::Start { units, replace } => self.start_request(&units, replace),
             Request::Stop { units, with_dependents } => self.stop_request(&units, with_dependents),
             Request::Restart { units, with_dependents } => self.restart_request(&units, with_dependents),
@@ -254,10 +256,8 @@ impl Supervisor {
         let mut units = Vec::new();
         for unit in named {
             let known = self.units.get(unit.0 as usize).ok_or_else(|| NO_SUCH_UNIT.to_owned())?;
-            let stands_for = match known.life() {
-                Life::Group(_) => self.graph.members(*unit).to_vec(),
-                _ => vec![*unit],
-            };
+            let group = matches!(known.life(), Life::Group(_));
+            let stands_for = if group { self.graph.members(*unit).to_vec() } else { vec![*unit] };
             for unit in stands_for {
                 let skipped_member = self.unit_at(unit).state() == State::Skipped && !named.contains(&unit);
                 if !units.contains(&unit) && !skipped_member {
@@ -350,13 +350,20 @@ impl Supervisor {
 
     fn has_arrived(&self, aim: Desired, part: &Part) -> bool {
         let unit = self.unit_at(part.unit);
-        match (aim, unit.life()) {
-            (Desired::Up, Life::Ready(_) | Life::Unhealthy(_) | Life::Finished) => {
-                unit.generation > part.after
-            }
-            (Desired::Up, Life::Skipped) => true,
-            (Desired::Up, _) => false,
-            (Desired::Down, _) => unit.is_down() && unit.desired == Desired::Down || unit.is_at_rest(),
+        if aim == Desired::Down {
+            return unit.is_down() && unit.desired == Desired::Down || unit.is_at_rest();
+        }
+        match unit.life() {
+            Life::Ready(_) | Life::Unhealthy(_) | Life::Finished => unit.generation > part.after,
+            Life::Skipped => true,
+            Life::Inactive
+            | Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Failed
+            | Life::Group(_) => false,
         }
     }
 

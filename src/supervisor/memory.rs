@@ -3,7 +3,7 @@
 //! Taken by [`Supervisor::memory`] after every change, given back by [`Event::PlanResumed`](super::Event::PlanResumed).
 //! Whatever cannot be told from a memory is decided as for a crash: what ran and is gone has ended in a way nobody saw.
 
-use super::cause::{Cause, End};
+use super::cause::{By, Cause, End};
 use super::event::{ExitStatus, Generation, Phase};
 use super::governor::{Origin, origin_after};
 use super::moves::ends_by_itself;
@@ -51,6 +51,12 @@ pub struct Memory {
     pub rules_decide: bool,
     /// How its last main process ended.
     pub last_exit: Option<ExitStatus>,
+    /// Whose doing that was.
+    pub last_exit_by: By,
+    /// The signal of its stop that its process has been sent last.
+    pub stop_signal: Option<i32>,
+    /// The last signal that it has been sent on request.
+    pub asked_signal: Option<i32>,
     /// What had brought it there, in words.
     pub cause: String,
 }
@@ -62,7 +68,15 @@ impl Supervisor {
         let (ready_at, until) = match unit.life() {
             Life::Ready(up) | Life::Unhealthy(up) => (up.ready_at, Time::default()),
             Life::Backoff { until } => (Time::default(), *until),
-            _ => (Time::default(), Time::default()),
+            Life::Inactive
+            | Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Stopping(_)
+            | Life::Finished
+            | Life::Failed
+            | Life::Skipped
+            | Life::Group(_) => (Time::default(), Time::default()),
         };
         let process = match unit.process() {
             Some((phase, Process::Running(pid))) => Some((phase, pid)),
@@ -84,6 +98,9 @@ impl Supervisor {
             until,
             rules_decide: matches!(unit.life(), Life::Stopping(Stopping { then: Then::Decide { .. }, .. })),
             last_exit: unit.last_exit,
+            last_exit_by: unit.last_exit_by,
+            stop_signal: unit.stop_signal,
+            asked_signal: unit.asked_signal,
             cause: unit.cause().to_string(),
         })
     }
@@ -128,6 +145,9 @@ impl Turn<'_> {
         this.settled = memory.settled;
         this.ended = memory.ended;
         this.last_exit = memory.last_exit;
+        this.last_exit_by = memory.last_exit_by;
+        this.stop_signal = memory.stop_signal;
+        this.asked_signal = memory.asked_signal;
         this.trace = memory.process.is_some();
         self.machine.queue.forget(unit);
         let external = matches!(self.policy(unit).kind, Kind::External { .. });
@@ -240,7 +260,19 @@ impl Turn<'_> {
             (State::Finished, None) => Some(Life::Finished),
             (State::Failed, None) if wanted => Some(Life::Failed),
             (State::Waiting, None) if wanted => Some(Life::Waiting(Waiting::for_others(self.now))),
-            _ => None,
+            (
+                State::Inactive
+                | State::Waiting
+                | State::Preparing
+                | State::Starting
+                | State::Ready
+                | State::Unhealthy
+                | State::Stopping
+                | State::Backoff
+                | State::Failed
+                | State::Skipped,
+                None,
+            ) => None,
         }
     }
 }

@@ -122,7 +122,7 @@ mod unit;
 mod view;
 
 pub use action::{Action, Change, Outcome};
-pub use cause::{signal_name, span};
+pub use cause::{By, signal_name, span};
 pub use event::{
     Event, ExitStatus, Failure, FailureStage, Generation, JobId, Notify, Phase, PlanChange, ProbeKind,
     Request, Verdict,

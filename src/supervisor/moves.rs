@@ -9,7 +9,7 @@ use super::restart::{self, Decision};
 use super::shutdown::Reason;
 use super::snapshot::State;
 use super::turn::Turn;
-use super::unit::{Desired, Life, Poll, Preparing, Process, Stage, Starting, Then, Waiting};
+use super::unit::{Desired, Life, Poll, Preparing, Process, Stage, Starting, Stopping, Then, Waiting};
 use crate::plan::policy::{Kind, OnLimit, ReadyBy, Scope, UnitId};
 
 /// What a unit says of itself is kept up to so many bytes.
@@ -308,18 +308,13 @@ impl Turn<'_> {
             }
             Notify::ExtendTimeout(span) => {
                 let hurried = self.machine.is_hurried();
-                match self.unit_mut(unit).life_mut() {
-                    Life::Starting(starting) => {
-                        starting.ready_by = starting.ready_by.map(|at| at.max(now + span));
-                    }
-                    Life::Stopping(stopping) => {
-                        if let Stage::Rung { until, .. } = &mut stopping.stage
-                            && !hurried
-                        {
-                            *until = (*until).max(now + span);
-                        }
-                    }
-                    _ => {}
+                let life = self.unit_mut(unit).life_mut();
+                if let Life::Starting(starting) = life {
+                    starting.ready_by = starting.ready_by.map(|at| at.max(now + span));
+                } else if let Life::Stopping(Stopping { stage: Stage::Rung { until, .. }, .. }) = life
+                    && !hurried
+                {
+                    *until = (*until).max(now + span);
                 }
             }
         }

@@ -101,11 +101,12 @@ impl Turn<'_> {
 
     /// An edge's time is up, or an unreachable external is to be asked.
     pub(super) fn wait_timer(&mut self, unit: UnitId) {
-        match self.unit(unit).life() {
-            Life::Waiting(Waiting::Unreachable { poll }) if poll.is_due(self.now) => {
-                self.ask(unit, ProbeKind::Ready);
-            }
-            _ => self.try_start(unit),
+        if let Life::Waiting(Waiting::Unreachable { poll }) = self.unit(unit).life()
+            && poll.is_due(self.now)
+        {
+            self.ask(unit, ProbeKind::Ready);
+        } else {
+            self.try_start(unit);
         }
     }
 
@@ -181,7 +182,15 @@ impl Turn<'_> {
             Life::Starting(starting) => starting.poll = Poll::Asked,
             Life::Ready(up) | Life::Unhealthy(up) => up.poll = Poll::Asked,
             Life::Waiting(Waiting::Unreachable { poll }) => *poll = Poll::Asked,
-            _ => return,
+            Life::Inactive
+            | Life::Waiting(Waiting::ForOthers { .. })
+            | Life::Preparing(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Finished
+            | Life::Failed
+            | Life::Skipped
+            | Life::Group(_) => return,
         }
         self.actions.push(Action::Probe { unit, generation, kind });
     }

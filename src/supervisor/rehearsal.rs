@@ -5,6 +5,7 @@
 //! is too small are those that [`shutdown`](super::shutdown) deals out.
 
 use super::action::Action;
+use super::cause::By;
 use super::event::{Event, ExitStatus, Generation, Phase};
 use super::governor::Origin;
 use super::memory::Memory;
@@ -111,6 +112,9 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             until: Time::default(),
             rules_decide: false,
             last_exit: None,
+            last_exit_by: By::Others,
+            stop_signal: None,
+            asked_signal: None,
             cause: String::new(),
         })
     };

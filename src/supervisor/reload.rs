@@ -45,9 +45,21 @@ impl Turn<'_> {
         self.machine.graph = Graph::new(&plan);
         self.machine.policy = plan.into();
         let after = self.machine.plan();
-        for (place, policy) in after.units.iter().enumerate() {
-            self.take_over(id(place), before.units.get(place), policy);
-            self.machine.queue.looks.insert(id(place));
+        // Of those that leave, who is down first is told first.
+        let leaves = |place: &usize| {
+            let known = before.units.get(*place).zip(after.units.get(*place));
+            known
+                .is_some_and(|(was, is)| was.name == is.name && was.skipped.is_none() && is.skipped.is_some())
+        };
+        let leaving: Vec<UnitId> = (0..after.units.len()).filter(leaves).map(id).collect();
+        let mut leaving = self.machine.graph.in_stop_order(leaving).into_iter();
+        for place in 0..after.units.len() {
+            let unit = if leaves(&place) { leaving.next().unwrap_or(id(place)) } else { id(place) };
+            let at = unit.0 as usize;
+            if let Some(policy) = after.units.get(at) {
+                self.take_over(unit, before.units.get(at), policy);
+            }
+            self.machine.queue.looks.insert(unit);
         }
         for unit in restart {
             if self.machine.units.get(unit.0 as usize).is_some_and(Unit::is_active) {
@@ -97,7 +109,14 @@ impl Turn<'_> {
             Life::Group(_) | Life::Inactive | Life::Finished | Life::Failed => {
                 self.enter(unit, Life::Skipped, cause);
             }
-            _ => self.message(unit, Input::Stop(cause)),
+            Life::Waiting(_)
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Skipped => self.message(unit, Input::Stop(cause)),
         }
     }
 

@@ -212,13 +212,14 @@ impl Supervisor {
         let own = self.main_status();
         let failed_task =
             self.shutdown.is_none() && self.units.iter().any(|u| matches!(u.life(), Life::Failed));
-        let others = match &self.shutdown {
-            Some(Shutdown { reason: Reason::GaveUp, .. }) => EXIT_GAVE_UP,
-            Some(Shutdown { leave_at: Some(_), .. } | Shutdown { short: true, .. }) if own.is_none() => {
-                EXIT_OVER_BUDGET
-            }
-            _ if failed_task => EXIT_GAVE_UP,
-            _ => EXIT_CLEAN,
+        let over_budget = self.shutdown.is_some_and(|shutdown| shutdown.leave_at.is_some() || shutdown.short);
+        let gave_up = self.shutdown.is_some_and(|shutdown| shutdown.reason == Reason::GaveUp);
+        let others = if gave_up || failed_task {
+            EXIT_GAVE_UP
+        } else if over_budget && own.is_none() {
+            EXIT_OVER_BUDGET
+        } else {
+            EXIT_CLEAN
         };
         match own {
             Some(code) if code != EXIT_CLEAN => code,

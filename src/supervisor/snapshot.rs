@@ -47,6 +47,31 @@ pub struct UnitSnapshot {
     pub waits_for: Vec<String>,
 }
 
+#[cfg(test)]
+impl UnitSnapshot {
+    /// A service in its first start: what tests of everything that shows units begin with.
+    pub(crate) fn sample(name: &str, state: State) -> Self {
+        Self {
+            unit: name.to_owned(),
+            kind: "service".to_owned(),
+            desired_up: true,
+            state,
+            detail: None,
+            degraded: None,
+            cause: "start requested".to_owned(),
+            pid: None,
+            since: 0.0,
+            restarts: 0,
+            starts: 1,
+            last_exit: None,
+            held: false,
+            says: None,
+            retry_at: None,
+            waits_for: Vec::new(),
+        }
+    }
+}
+
 /// The states of spec §7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -112,10 +112,8 @@ impl Turn<'_> {
 
     /// A rung of the ladder that the stop under way has begun with.
     fn rung(&self, unit: UnitId, rung: usize) -> Option<Rung> {
-        match self.unit(unit).life() {
-            Life::Stopping(stopping) => stopping.ladder.get(rung).copied(),
-            _ => None,
-        }
+        let Life::Stopping(stopping) = self.unit(unit).life() else { return None };
+        stopping.ladder.get(rung).copied()
     }
 
     fn set_stage(&mut self, unit: UnitId, to: Stage) {
@@ -164,12 +162,19 @@ impl Turn<'_> {
         }
         if gone == Phase::Main && status.is_some() {
             this.last_exit = status;
-            this.last_exit_by = match (stage, this.stop_signal) {
-                (Stage::Killed { .. }, _) => By::Ladder,
-                (_, Some(sent)) if matches!(status, Some(ExitStatus::Signal { signal, .. }) if signal == sent) => {
-                    By::Stop
-                }
-                _ => status.map_or(By::Others, |status| By::unasked(status, this.asked_signal)),
+            let killed_by = match status {
+                Some(ExitStatus::Signal { signal, .. }) => Some(signal),
+                Some(ExitStatus::Code(_) | ExitStatus::Unknown) | None => None,
+            };
+            // Held, and KILL sent: a runner before this one had come as far as that.
+            let killed = matches!(stage, Stage::Killed { .. })
+                || stage == Stage::Held && this.stop_signal == Some(SIGKILL);
+            this.last_exit_by = if killed {
+                By::Ladder
+            } else if killed_by.is_some() && killed_by == this.stop_signal {
+                By::Stop
+            } else {
+                status.map_or(By::Others, |status| By::unasked(status, this.asked_signal))
             };
         }
         if !this.trace || scope == Scope::Main {
@@ -228,10 +233,9 @@ impl Supervisor {
         let ordered = self.graph.stop_after(unit).iter().copied();
         let ordered = ordered.filter(|other| self.unit_at(*other).state() == State::Stopping);
         let others = self.graph.before_data(unit).iter().copied();
-        let others = others.filter(|other| match self.unit_at(*other).life() {
-            Life::Stopping(other) => self.shutdown.is_some() || other.round == own.round,
-            _ => false,
-        });
+        let together = |other: &Stopping| self.shutdown.is_some() || other.round == own.round;
+        let others = others
+            .filter(|other| matches!(self.unit_at(*other).life(), Life::Stopping(other) if together(other)));
         let mut holders: Vec<UnitId> = Vec::new();
         for other in ordered.chain(others) {
             if !holders.contains(&other) {

@@ -192,11 +192,12 @@ impl Turn<'_> {
     /// A unit that is not to run any more, or whose condition no longer holds, has come to its end here.
     pub(super) fn enter(&mut self, unit: UnitId, life: Life, cause: Cause) {
         let now = self.now;
-        let (life, cause) = match (&self.policy(unit).skipped, &life) {
-            (Some(reason), Life::Inactive | Life::Finished | Life::Failed) => {
-                (Life::Skipped, Cause::Condition(reason.clone()))
-            }
-            _ => (life, cause),
+        let (life, cause) = if let Some(reason) = &self.policy(unit).skipped
+            && matches!(life, Life::Inactive | Life::Finished | Life::Failed)
+        {
+            (Life::Skipped, Cause::Condition(reason.clone()))
+        } else {
+            (life, cause)
         };
         self.unit_mut(unit).enter(life, cause, now);
         self.machine.queue.looks.insert(unit);

@@ -387,10 +387,8 @@ impl Unit {
 
     /// How long it has been ready, if it is.
     pub(super) fn ready_for(&self, now: Time) -> Option<Duration> {
-        match &self.life {
-            Life::Ready(up) | Life::Unhealthy(up) => Some(now.since(up.ready_at)),
-            _ => None,
-        }
+        let (Life::Ready(up) | Life::Unhealthy(up)) = &self.life else { return None };
+        Some(now.since(up.ready_at))
     }
 }
 

@@ -124,9 +124,18 @@ impl Supervisor {
                 units
             }
             Life::Stopping(Stopping { stage: Stage::Held, .. }) => self.holders(id),
-            Life::Group(State::Ready) => Vec::new(),
-            Life::Group(_) => self.missing_members(id),
-            _ => Vec::new(),
+            Life::Group(state) if *state != State::Ready => self.missing_members(id),
+            Life::Group(_)
+            | Life::Inactive
+            | Life::Preparing(_)
+            | Life::Starting(_)
+            | Life::Ready(_)
+            | Life::Unhealthy(_)
+            | Life::Stopping(_)
+            | Life::Backoff { .. }
+            | Life::Finished
+            | Life::Failed
+            | Life::Skipped => Vec::new(),
         }
     }
 
@@ -151,14 +160,11 @@ impl Supervisor {
         if let Some(other) = self.waits_for(id, now).first() {
             return Some(*other);
         }
-        let cause = match unit.cause() {
-            Cause::Held(cause) => cause,
-            cause => cause,
+        let cause = if let Cause::Held(cause) = unit.cause() { cause } else { unit.cause() };
+        let (Cause::Fell { of, .. } | Cause::Followed(of) | Cause::Replaced(of)) = cause else {
+            return None;
         };
-        match cause {
-            Cause::Fell { of, .. } | Cause::Followed(of) | Cause::Replaced(of) => self.policy.find(of),
-            _ => None,
-        }
+        self.policy.find(of)
     }
 
     fn link(&self, id: UnitId, now: Time) -> WhyLink {

@@ -121,6 +121,13 @@ fn logs_and_events_tell_the_past_and_follow() {
     let events: Vec<Value> = past.code(0).stdout.lines().map(json).collect();
     let sequences: Vec<u64> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
     assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "none is missing");
+    // The start is told twice, before and with its process: the lines for people say which is which.
+    let people = env.tenon(&["events", "top"]).code(0).stdout.clone();
+    let started: Vec<&str> = people
+        .lines()
+        .filter_map(|line| line.split_once("  top  starting  prepared").map(|(_, rest)| rest))
+        .collect();
+    assert_eq!(started, [String::new(), format!("  pid {}", runner.pid_of("top"))], "{people}");
 
     // Without a name: of all, with their names.
     let all = env.tenon(&["logs", "-n", "1"]).code(0).stdout.clone();

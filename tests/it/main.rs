@@ -20,6 +20,7 @@ mod foreground;
 mod help;
 mod hold;
 mod in_place;
+mod kept;
 mod leaks;
 mod logs_back;
 mod output;

@@ -123,6 +123,7 @@ fn scaling_down_stops_the_highest_index_first() {
     env.node(&["reload"]).code(0);
     runner.wait_state("e@1 skipped", 1);
     runner.in_order("e@3 skipped", "e@2 skipped").in_order("e@2 skipped", "e@1 skipped");
+    runner.in_order("e@3 stopping", "e@2 stopping").in_order("e@2 stopping", "e@1 stopping");
     env.write("tenon.toml", "run = [\"e@*\"]\n[instances]\ne = 2\n");
     env.node(&["reload"]).code(0);
     runner.wait_state("e@1 ready", 2);

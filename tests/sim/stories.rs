@@ -8,7 +8,7 @@ use tenon::diagnostic::{SourceMap, has_errors, human};
 use tenon::load::{SearchPath, load};
 use tenon::plan::exec::UnitExec;
 use tenon::plan::policy::{PlanPolicy, Scope, UnitId, UnitPolicy};
-use tenon::plan::reload::{Allowed, merge};
+use tenon::plan::reload::{Allowed, Now, merge};
 use tenon::plan::{About, EnvFileText, Inputs, Plan, build};
 use tenon::resolve::{self, Dirs, Options};
 use tenon::sim::{Act, Entry, Fate, Faults, Happening, LeftOvers, Report, Scenario, Sickness, Trouble, run};
@@ -224,8 +224,8 @@ impl Teller<'_> {
             }
         }
         let new = plan(&self.story.node_file(Some(name), &self.folder));
-        let merged =
-            merge(&self.plan, &new, &is_up, &is_free, &allowed).expect("a plan that can take its place");
+        let now = Now { is_up: &is_up, is_free: &is_free, started: &|_| None };
+        let merged = merge(&self.plan, &new, &now, &allowed).expect("a plan that can take its place");
         self.plan = merged.plan;
         self.pending = merged.next.iter().map(|(id, what)| (*id, starts(*id), what.clone())).collect();
         self.scenario.acts.resize(self.plan.policy.units.len(), Vec::new());

@@ -7,6 +7,7 @@ use crate::cli::pipeline::Context;
 use crate::cli::status_view::sign_words;
 use crate::control::EventRecord;
 use crate::control::message::{EventsCall, EventsReply};
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -37,7 +38,7 @@ fn show(context: &Context, events: &[EventRecord]) -> Result<(), CliError> {
     context.output.data(&lines)
 }
 
-/// `2026-01-01T12:00:00.123Z  17  store  backoff  exited with 1; next start in 2s`.
+/// `2026-01-01T12:00:00.123Z  17  store  backoff  exited with 1; next start in 2s`, with the process where there is one.
 fn line(event: &EventRecord) -> String {
     let time = UNIX_EPOCH + Duration::from_secs_f64(event.time.clamp(0.0, 1e11));
     let unit = &event.unit;
@@ -58,6 +59,9 @@ fn line(event: &EventRecord) -> String {
             text.push_str("  ");
             text.push_str(more);
         }
+    }
+    if let Some(pid) = unit.pid {
+        let _ = write!(text, "  pid {pid}");
     }
     text
 }

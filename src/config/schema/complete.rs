@@ -65,6 +65,7 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
                     None => missing(key, message, example),
                 });
             }
+            out.extend(does_nothing(section, name, thing, keys));
         }
     }
     for (name, key, param) in tables(root, "param") {
@@ -87,9 +88,36 @@ pub fn complete(kind: FileKind, node: &Node, sources: &SourceMap) -> Vec<Diagnos
     out
 }
 
+/// Whether a thing of a named section has what things of this section cannot do without.
+pub fn is_complete(section: &str, thing: &Table) -> bool {
+    REQUIRED.iter().all(|(of, keys, _)| *of != section || is_whole(thing, keys))
+}
+
 /// Whether a named thing has one of the keys it cannot do without.
 fn is_whole(thing: &Table, keys: &[&str]) -> bool {
     keys.iter().any(|wanted| thing.get(wanted).is_some())
+}
+
+/// A thing whose every action is an empty list or table.
+fn does_nothing(section: &str, name: &str, thing: &Table, keys: &[&str]) -> Option<Diagnostic> {
+    let mut actions = keys.iter().filter_map(|key| Some((*key, thing.get(key)?)));
+    let (key, node) = actions.next()?;
+    if !is_empty(node) || !actions.all(|(_, node)| is_empty(node)) {
+        return None;
+    }
+    let message = format!("[{section}.{name}] does nothing: `{key}` is empty");
+    Some(Diagnostic::warning(Code::DoesNothing, message).at(node.span, "").with_help(
+        "say what it is to do, or remove it; what a layer below does is switched off by `enabled = false`",
+    ))
+}
+
+/// Whether a value is a list or a table in which nothing stands.
+fn is_empty(node: &Node) -> bool {
+    match &node.item {
+        Item::Array(items) => items.is_empty(),
+        Item::Table(table) => table.iter().all(|(_, _, node)| node.as_table().is_some() && is_empty(node)),
+        Item::Str(_) | Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => false,
+    }
 }
 
 fn missing(place: Span, message: String, example: &str) -> Diagnostic {

@@ -3,7 +3,7 @@
 use super::nearest::nearest;
 use super::{At, Checker, Want, a};
 use crate::config::command::{CommandProblem, CommandProblemKind, split_all};
-use crate::config::keys::{self, FileKind, Type};
+use crate::config::keys::{self, FileKind, Form, Type};
 use crate::config::parse::{key_path, quoted};
 use crate::config::signal;
 use crate::config::text::sub_span;
@@ -19,6 +19,7 @@ impl Checker<'_> {
         match &node.item {
             Item::Array(items) => items.iter().for_each(|item| self.list_element(want, item)),
             Item::Str(_) if matches!(want.ty, Type::OneOrMore | Type::Entries) => {}
+            Item::Str(_) if matches!(want.ty, Type::Texts(Form::IoMax)) => self.list_element(want, node),
             // One element without the brackets.
             Item::Str(_) => {
                 let right = format!("[{}]", self.raw(node));
@@ -52,6 +53,8 @@ impl Checker<'_> {
             Type::Ids | Type::Args | Type::Strings | Type::OneOrMore | Type::Entries => {
                 self.argument(want, item);
             }
+            Type::Texts(_) if item.as_table().is_some() => self.argument(want, item),
+            Type::Texts(form) => self.value(&one(Type::Text(form)), item),
             _ => self.value(&one(Type::Str), item),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::nearest::nearest;
 use super::{Checker, Want, a};
-use crate::config::keys::Type;
+use crate::config::keys::{Form, Type};
 use crate::config::parse::quoted;
 use crate::config::signal;
 use crate::config::text::sub_span;
@@ -46,6 +46,7 @@ impl Checker<'_> {
             Type::Inherit => self.inherit(want, node),
             Type::Any => self.any(want, node),
             Type::Command => self.command(want, node),
+            Type::Text(form) => self.form(want, node, form),
             Type::Durations
             | Type::WordList(_)
             | Type::Strings
@@ -59,6 +60,7 @@ impl Checker<'_> {
             | Type::Selectors
             | Type::KeyPaths
             | Type::Ids
+            | Type::Texts(_)
             | Type::Tables(_) => self.list(want, node),
         }
     }
@@ -80,8 +82,10 @@ impl Checker<'_> {
             _ => {}
         }
         let Some(at) = text.find("{{") else {
-            let means_itself =
-                matches!(want.ty, Type::Str | Type::Scalar | Type::OneOrMore | Type::Strings | Type::Args);
+            let means_itself = matches!(
+                want.ty,
+                Type::Str | Type::Text(_) | Type::Scalar | Type::OneOrMore | Type::Strings | Type::Args
+            );
             let is_help =
                 matches!(want.name, "help" | "why" | "hint" | "message" | "description" | "pattern_help");
             if means_itself && !is_help {
@@ -155,6 +159,21 @@ impl Checker<'_> {
     fn str(&mut self, want: &Want<'_>, node: &Node) {
         if node.as_str().is_none() {
             self.wrong(want, node, self.in_quotes(node));
+        }
+    }
+
+    /// A text that somebody else reads.
+    pub(super) fn form(&mut self, want: &Want<'_>, node: &Node, form: Form) {
+        let Some(text) = node.as_str() else { return self.wrong(want, node, self.in_quotes(node)) };
+        if let Err(cause) = form.check(text) {
+            let message = format!("`{}`: {cause}", want.name);
+            let diagnostic = Diagnostic::error(Code::WrongValue, message).at(node.span, "");
+            self.out.push(match nearest(text, form.known()) {
+                Some(near) => {
+                    diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, quoted(&near))
+                }
+                None => diagnostic,
+            });
         }
     }
 

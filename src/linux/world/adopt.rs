@@ -4,18 +4,22 @@
 //! that is a child, because this runner is the earlier one's process with another program, is reaped as ever.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::World;
+use super::left::Kept;
 use crate::linux::poller::{Interest, Token};
+use crate::linux::rundir::lasting_file;
 use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{cgroup, clock, sys};
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::UnitId;
+use crate::plan::started::Started;
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, Time};
+use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Time};
 
 /// Where there are no pidfds, so often it is looked whether an adopted process still is.
 const LOOK: Duration = Duration::from_secs(1);
@@ -48,10 +52,12 @@ pub struct Evicted {
 
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
-    pub(super) fn adopt(&mut self, before: &Before) {
+    pub(super) fn adopt(&mut self, before: &Before, kept: Kept) {
         let mut memories: Vec<Option<Memory>> = Vec::new();
         let mut ended = Vec::new();
         let mut adopted = 0;
+        // Whoever has become another binary had delivered everything; of whoever was killed nobody knows.
+        let seam = before.handed_over != u64::from(std::process::id());
         for number in 0..self.units.len() {
             let id = UnitId(number as u32);
             let left = before.units.iter().find(|left| left.name == self.name(id)).cloned();
@@ -73,7 +79,8 @@ impl World {
                     }
                     Some(child) => {
                         adopted += 1;
-                        self.take_in(id, &memory, (phase, pid), (!child).then_some(start_time));
+                        let stranger = (!child).then_some(start_time);
+                        self.take_in(id, &memory, (phase, pid), stranger, seam && !child);
                     }
                     None => {
                         // What it wrote last is gone with it.
@@ -93,6 +100,7 @@ impl World {
             if let Some(unit) = self.units.get_mut(number) {
                 unit.generation = memory.generation;
                 unit.asked = memory.state == State::Stopping;
+                unit.killed = [memory.stop_signal, memory.asked_signal].contains(&Some(libc::SIGKILL));
             }
             debug_assert_eq!(self.units.get(number).map(|unit| unit.place), Some(place));
             memory.cause.truncate(memory.cause.len().min(200));
@@ -111,7 +119,31 @@ impl World {
         for (unit, generation, phase) in ended {
             self.inbox.push_back(Event::Exited { unit, generation, phase, status: ExitStatus::Unknown });
         }
+        self.take_kept(kept);
         self.look_at_trees = true;
+    }
+
+    /// What units were started with, and how they are kept from their next start on.
+    fn take_kept(&mut self, kept: Kept) {
+        let Kept { pending, next, started } = kept;
+        self.pending = pending;
+        for (id, started) in started {
+            if let Some(unit) = self.unit(id) {
+                unit.started = Some(started);
+            }
+        }
+        for id in next.keys() {
+            let number = id.0 as usize;
+            if let (Some(exec), Some(about)) = (self.plan.exec.get(number), self.plan.about.get(number)) {
+                self.next.insert(*id, (exec.clone(), about.clone()));
+            }
+        }
+        if !next.is_empty() {
+            let plan = self.plan.policy.clone();
+            let next = next.into_iter().collect();
+            let change = PlanChange { plan, next, restart: Vec::new() };
+            self.inbox.push_back(Event::PlanChanged(change));
+        }
     }
 
     /// The cgroup an earlier runner has made for a unit, by its path, if its process `main` (or what that has left
@@ -132,7 +164,15 @@ impl World {
     }
 
     /// One running process. `stranger`: its start time, if it is no child of this runner.
-    fn take_in(&mut self, id: UnitId, memory: &Memory, (phase, pid): (Phase, i32), stranger: Option<u64>) {
+    /// `seam`: what its runner had read last may be lost.
+    fn take_in(
+        &mut self,
+        id: UnitId,
+        memory: &Memory,
+        (phase, pid): (Phase, i32),
+        stranger: Option<u64>,
+        seam: bool,
+    ) {
         let number = id.0 as usize;
         let notify = phase == Phase::Main && self.plan.exec.get(number).is_some_and(UnitExec::uses_notify);
         let Some(unit) = self.units.get_mut(number) else { return };
@@ -154,7 +194,7 @@ impl World {
                 .is_some_and(|fd| self.poller.add(fd, Token::Adopted(id.0), Interest::Read).is_ok());
             unit.adopted = Some(Adopted { pid, start, pidfd: pidfd.filter(|_| watched) });
         }
-        let trouble = unit.log.go_on(stranger.is_some(), clock::wall(), &mut self.console, &self.poller);
+        let trouble = unit.log.go_on(seam, clock::wall(), &mut self.console, &self.poller);
         if let Some(trouble) = trouble {
             tracing::warn!("{}: {trouble}", self.name(id));
         }
@@ -234,6 +274,26 @@ impl World {
         (place < SLOTS_MAX).then_some(Birth { slots, place, generation, phase, parent, dies_with_parent })
     }
 
+    /// Writes down what a main process is about to be started with.
+    pub(super) fn remember_started(&mut self, id: UnitId, generation: Generation) {
+        let number = id.0 as usize;
+        let (Some(policy), Some(exec)) = (self.plan.policy.get(id), self.plan.exec.get(number)) else {
+            return;
+        };
+        let (Some(slots), Some(dir), Some(unit)) = (&self.slots, &self.run_dir, self.units.get_mut(number))
+        else {
+            return;
+        };
+        unit.started = None;
+        let started = Started::of(policy, exec);
+        slots.started(unit.place, generation, started.fingerprint());
+        let text = started.text();
+        // Mostly it is what it was. Without it the next runner knows that something differs, and not what.
+        if unit.written != text && write_started(&dir.started(unit.place), &text).is_ok() {
+            unit.written = text;
+        }
+    }
+
     /// Writes down what the next runner is to know of a unit.
     pub(super) fn remember(&self, id: UnitId) {
         let (Some(slots), Some(unit)) = (&self.slots, self.units.get(id.0 as usize)) else { return };
@@ -258,4 +318,11 @@ impl World {
         }
         place
     }
+}
+
+/// Anew each time: what is mixed of two is recognised by its fingerprint.
+fn write_started(path: &Path, text: &str) -> std::io::Result<()> {
+    let file = lasting_file(path)?;
+    file.set_len(0)?;
+    std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0)
 }

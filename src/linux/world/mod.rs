@@ -155,7 +155,7 @@ impl World {
     pub fn new(mut plan: Plan, options: RunOptions, hands: Hands) -> Self {
         let Hands { poller, console, run_dir, messages, at_work } = hands;
         let (slots, before) = open_slots(run_dir.as_ref(), options.foreground);
-        let pending = left::keep(&mut plan, before.as_ref().filter(|_| options.keep_units));
+        let kept = left::keep(&mut plan, before.as_ref(), run_dir.as_ref(), options.keep_units);
         let mark = before.as_ref().map_or_else(
             || format!("{:x}-{:x}", std::process::id(), clock::wall().as_micros()),
             |before| before.mark.clone(),
@@ -179,7 +179,7 @@ impl World {
             asked_binary: None,
             evicted: Vec::new(),
             order,
-            pending,
+            pending: Vec::new(),
             watch,
             clock,
             poller,
@@ -217,15 +217,15 @@ impl World {
             said: BTreeMap::new(),
             unsaid: Unsaid::default(),
         };
-        world.begin(before.as_ref());
+        world.begin(before.as_ref(), kept);
         world
     }
 
     /// Goes on from what is left, and from now on leaves something itself.
-    fn begin(&mut self, before: Option<&Before>) {
+    fn begin(&mut self, before: Option<&Before>, kept: left::Kept) {
         self.open_recorder();
         if let Some(before) = before {
-            self.adopt(before);
+            self.adopt(before, kept);
             if before.leaving == u64::from(std::process::id()) {
                 self.begin_shutdown(false);
             }

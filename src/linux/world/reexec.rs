@@ -150,7 +150,11 @@ impl World {
         };
         // Until the handlers of the new one stand, signals wait.
         let blocked = Blocked::all();
+        let slots = self.slots.clone();
+        let hand_over = |whether| slots.iter().for_each(|slots| slots.hand_over(whether));
+        hand_over(true);
         let why = machine::execute_anew(&path, self.nofile);
+        hand_over(false);
         if let Some((_, hard)) = self.nofile {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }

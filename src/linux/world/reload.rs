@@ -19,7 +19,7 @@ use crate::linux::spawn::{self, Stdio, What};
 use crate::linux::sys;
 use crate::plan::exec::{Reload, UnitExec};
 use crate::plan::policy::{UnitId, UnitPolicy};
-use crate::plan::reload::{Allowed, Merged, UnitChange, merge};
+use crate::plan::reload::{Allowed, Merged, Now, UnitChange, merge};
 use crate::plan::{About, Plan};
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 use crate::supervisor::{self, Event, ExitStatus, Phase};
@@ -100,9 +100,12 @@ impl World {
         };
         let states: Vec<State> = self.supervisor.snapshot().into_iter().map(|unit| unit.state).collect();
         let state = |id: UnitId| states.get(id.0 as usize).copied().unwrap_or(State::Skipped);
-        let is_up = |id| state(id).has_process();
-        let is_free = |id| state(id) == State::Skipped;
-        let merged = match merge(&self.plan, &new.plan, &is_up, &is_free, &allowed) {
+        let now = Now {
+            is_up: &|id| state(id).has_process(),
+            is_free: &|id| state(id) == State::Skipped,
+            started: &|id| self.units.get(id.0 as usize).and_then(|unit| unit.started.as_ref()),
+        };
+        let merged = match merge(&self.plan, &new.plan, &now, &allowed) {
             Ok(merged) => merged,
             Err(problem) => return refused(format!("error: {problem}")),
         };

@@ -192,6 +192,9 @@ impl World {
         let foreground = self.options.foreground && phase == Phase::Main;
         let (stdio, ready) = self.stdio(id, phase, foreground)?;
         let extra_env = self.extra_env(id, phase)?;
+        if phase == Phase::Main {
+            self.remember_started(id, generation);
+        }
         let Some(exec) = self.plan.exec.get(number) else { return Err(setup("no such unit")) };
         let birth = self.birth(id, generation, phase);
         let session = if foreground { foreground_session() } else { Session::Own };

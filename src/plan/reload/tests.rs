@@ -81,7 +81,8 @@ fn go(old: &Plan, new: &str, words: &str) -> Result<Merged, String> {
     };
     let up = |id: UnitId| old.policy.get(id).is_some_and(|unit| unit.skipped.is_none());
     let free = |id: UnitId| old.policy.get(id).is_some_and(|unit| unit.skipped.is_some());
-    merge(old, &plan(new), &up, &free, &allowed)
+    let now = Now { is_up: &up, is_free: &free, started: &|_| None };
+    merge(old, &plan(new), &now, &allowed)
 }
 
 /// `web changed, needs restart, pending: argv: x → y`.
@@ -223,6 +224,71 @@ fn data_is_lost_by_name_only() {
 }
 
 #[test]
+fn no_two_reloads_lose_what_one_may_not() {
+    let first = check("a data", "a", "", &["a changed, destructive, pending: holds_data changed"]);
+    assert!(first.plan.policy.units[0].holds_data);
+    assert!(!first.next[&UnitId(0)].0.holds_data);
+    // It holds them until it is gone, whatever follows.
+    for (new, line) in [
+        ("b", "a removed, destructive, pending"),
+        ("a skipped", "a changed, destructive, pending: runs → skipped: no; holds_data changed"),
+        ("a", "a changed, destructive, pending: holds_data changed"),
+    ] {
+        let again = go(&first.plan, new, "").unwrap();
+        assert!(lines(&again).contains(&line.to_owned()), "{:?}", lines(&again));
+        assert!(again.plan.policy.units[0].holds_data);
+    }
+    let again = go(&first.plan, "a argv=y", "restarts").unwrap();
+    assert_eq!(
+        lines(&again),
+        [
+            "a changed, destructive, pending: holds_data changed",
+            "a changed, destructive, pending: argv: x → y"
+        ]
+    );
+    assert!(again.restart.is_empty() && again.plan.policy.units[0].holds_data);
+    // By name it may go; and what is down holds nothing.
+    let named = check("a data", "a", "lose=a", &["a changed, destructive, applied: holds_data changed"]);
+    assert!(!named.plan.policy.units[0].holds_data);
+    assert_eq!(lines(&go(&first.plan, "a data", "").unwrap()), [""; 0]);
+    let down = Now { is_up: &|_| false, is_free: &|_| false, started: &|_| None };
+    let merged = merge(&first.plan, &plan("a"), &down, &Allowed::default()).unwrap();
+    assert_eq!(lines(&merged), ["a changed, live, applied: holds_data changed"]);
+    assert!(!merged.plan.policy.units[0].holds_data);
+}
+
+#[test]
+fn a_process_of_an_earlier_runner_is_known_by_what_it_was_started_with() {
+    let of = |text: &str| {
+        let plan = plan(text);
+        Started::of(&plan.policy.units[0], &plan.exec[0])
+    };
+    let check = |started: Started, new: &str, words: &str, expectation: &[&str]| {
+        let allowed = Allowed { restarts: !words.is_empty(), destructive: Vec::new() };
+        let now = Now { is_up: &|_| true, is_free: &|_| false, started: &|_| Some(&started) };
+        let merged = merge(&plan("a argv=y"), &plan(new), &now, &allowed).unwrap();
+        assert_eq!(lines(&merged), expectation);
+        merged
+    };
+    // What the runner has found is not what the process was started with.
+    let waits = "a changed, needs restart, pending: argv changed since it was started";
+    check(of("a argv=x"), "a argv=y", "", &[waits]);
+    let unknown = Started::recalled(of("a argv=x").fingerprint(), None);
+    check(unknown, "a argv=y", "", &["a changed, needs restart, pending: changed since it was started"]);
+    let restarted = check(
+        of("a argv=x"),
+        "a argv=y",
+        "restarts",
+        &["a changed, needs restart, applied: argv changed since it was started"],
+    );
+    assert_eq!(restarted.restart, [UnitId(0)]);
+    // The files are as they were: nothing waits.
+    let back = check(of("a argv=x"), "a argv=x", "", &["a changed, live, applied: argv: y → x"]);
+    assert_eq!(back.plan.exec[0].argv, ["x"]);
+    assert!(back.next.is_empty());
+}
+
+#[test]
 fn of_instances_that_go_the_highest_goes_first() {
     let merged = check(
         "e@0\ne@1\ne@2\ne@10",
@@ -245,6 +311,7 @@ fn the_rest_is_the_new_plans() {
     let mut new = plan("a");
     new.policy = PlanPolicy { stop_budget: Duration::from_secs(7), ..new.policy };
     new.fingerprint = "new".to_owned();
-    let merged = merge(&plan("a"), &new, &|_| true, &|_| false, &Allowed::default()).unwrap();
+    let now = Now { is_up: &|_| true, is_free: &|_| false, started: &|_| None };
+    let merged = merge(&plan("a"), &new, &now, &Allowed::default()).unwrap();
     assert_eq!((merged.plan.policy.stop_budget.as_secs(), merged.plan.fingerprint.as_str()), (7, "new"));
 }

@@ -1,0 +1,261 @@
+//! What the next runner knows of processes that it has not started: in what they differ from the files, what they hold,
+//! which signals they were sent, and what of their output is missing.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::env::TestEnv;
+use crate::runner::{Runner, lives, until};
+
+const SEAM: &str = "[tenon: the runner was started again";
+
+/// Both ways to another runner.
+const WAYS: [&str; 2] = ["reexec", "kill"];
+
+/// The next runner, once it answers.
+fn next<'a>(env: &'a TestEnv, mut runner: Runner<'a>, way: &str) -> Runner<'a> {
+    if way == "reexec" {
+        let before = plans(env);
+        env.node(&["reexec"]).code(0);
+        until("the new image", || (plans(env) > before).then_some(()));
+    } else {
+        runner.kill_9();
+        runner = env.run();
+    }
+    until("an answer", || (env.node(&["status"]).code == 0).then_some(()));
+    runner
+}
+
+/// How many runners have begun here.
+fn plans(env: &TestEnv) -> usize {
+    env.node(&["report"]).stdout.matches("begins, pid ").count()
+}
+
+/// A field of a unit, from `status`.
+fn field(env: &TestEnv, unit: &str, field: &str) -> serde_json::Value {
+    until("an answer", || {
+        let answer = env.node(&["--output", "json", "status", unit]);
+        let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
+        Some(status["units"][0][field].clone())
+    })
+}
+
+/// What is pending, as `status` shows it.
+fn pending(env: &TestEnv) -> Vec<String> {
+    let status = env.node(&["status"]).stdout;
+    let lines = status.lines().map(str::trim).filter(|line| line.contains("pending ("));
+    lines.map(|line| line[line.find("pending (").unwrap()..].to_owned()).collect()
+}
+
+fn sleeper(env: &TestEnv, name: &str, more: &str) {
+    env.write(&format!("units/{name}.toml"), &format!("command = [\"sleep\", \"300\"]\n{more}"));
+}
+
+#[test]
+fn what_is_pending_is_known_to_the_next_runner() {
+    let env = TestEnv::new();
+    let colour = |colour: &str| sleeper(&env, "a", &format!("[env]\nCOLOUR = \"{colour}\"\n"));
+    colour("red");
+    sleeper(&env, "b", "");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("b ready", 1);
+    let pid = runner.pid_of("a");
+    colour("blue");
+    env.node(&["reload"]).code(0);
+    assert_eq!(pending(&env), ["pending (needs restart): env COLOUR: red → blue"]);
+    let since = ["pending (needs restart): env COLOUR changed since it was started"];
+    for way in WAYS {
+        runner = next(&env, runner, way);
+        assert_eq!(pending(&env), since, "{way}");
+        // Reading the same files again makes no difference.
+        env.node(&["reload"]).code(0);
+        assert_eq!(pending(&env), since, "{way}");
+    }
+    // The files say again what the process was started with; then something else, while nobody looks.
+    colour("red");
+    env.node(&["reload"]).code(0);
+    assert!(pending(&env).is_empty());
+    runner.kill_9();
+    colour("green");
+    let runner = env.run();
+    until("the runner", || (pending(&env) == since).then_some(()));
+    assert_eq!(runner.pid_of("a"), pid);
+    let mut runner = next(&env, runner, "reexec");
+    assert_eq!(pending(&env), since);
+    env.node(&["reload", "--apply-restarts"]).code(0);
+    until("its restart", || (field(&env, "a", "starts") == 2).then_some(()));
+    assert!(pending(&env).is_empty());
+    let environ = fs::read_to_string(format!("/proc/{}/environ", field(&env, "a", "pid"))).unwrap();
+    assert!(environ.contains("COLOUR=green"));
+    runner = next(&env, runner, "kill");
+    assert!(pending(&env).is_empty());
+    assert_eq!(field(&env, "b", "starts"), 1);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn without_the_digests_it_is_known_that_something_differs() {
+    let env = TestEnv::new();
+    sleeper(&env, "a", "[env]\nCOLOUR = \"red\"\n");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    sleeper(&env, "a", "[env]\nCOLOUR = \"blue\"\n");
+    env.node(&["reload"]).code(0);
+    runner.kill_9();
+    fs::remove_dir_all(env.path("run/started")).unwrap();
+    let mut runner = env.run();
+    until("the runner", || (env.node(&["status"]).code == 0).then_some(()));
+    assert_eq!(pending(&env), ["pending (needs restart): changed since it was started"]);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn nobody_is_asked_at_an_address_that_it_was_not_started_with() {
+    let env = TestEnv::new();
+    let unit = |name: &str| {
+        let path = env.path(name);
+        let health = format!("path = \"{}\"\ninterval = \"20ms\"\nfailures = 1\n", path.display());
+        sleeper(&env, "a", &format!("[env]\nPLACE = \"{name}\"\n[health]\n{health}"));
+    };
+    fs::write(env.path("old"), "").unwrap();
+    unit("old");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1);
+    unit("new");
+    env.node(&["reload"]).code(0);
+    for way in WAYS {
+        runner = next(&env, runner, way);
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!((field(&env, "a", "state"), field(&env, "a", "starts")), ("ready".into(), 1.into()));
+    }
+    // From its next start on it is, and fails.
+    env.node(&["restart", "a"]).code(0);
+    until("its health", || (field(&env, "a", "starts").as_u64() > Some(2)).then_some(()));
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn who_ended_a_process_is_known_to_the_next_runner() {
+    let env = TestEnv::new();
+    let unit = |name: &str, script: &str| {
+        let command = format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n");
+        env.write(
+            &format!("units/{name}.toml"),
+            &format!("{command}restart = \"never\"\n[stop]\ntimeout = \"100ms\"\n"),
+        );
+    };
+    unit("gone", "exec sleep 300");
+    unit("deaf", "trap '' TERM; while :; do sleep 1; done");
+    unit("late", "trap 'sleep 3; trap - USR1; kill -USR1 $$' USR1; while :; do sleep 0.1; done");
+    let mut runner = env.run();
+    for unit in ["gone", "deaf", "late"] {
+        runner.wait_state(&format!("{unit} ready"), 1);
+    }
+    env.node(&["kill", "gone", "--signal", "KILL"]).code(0);
+    runner.wait_state("gone failed", 1);
+    env.node(&["stop", "deaf"]).code(0);
+    env.node(&["kill", "late", "--signal", "USR1"]).code(0);
+    for way in WAYS {
+        runner = next(&env, runner, way);
+        // It is a child of the new image, which sees the end that the old one had asked for.
+        if way == "reexec" {
+            until("its end", || field(&env, "late", "pid").is_null().then_some(()));
+        }
+        for (unit, end) in [
+            ("gone", "killed by SIGKILL, sent with `tenon kill`"),
+            ("late", "killed by SIGUSR1, sent with `tenon kill`"),
+            ("deaf", "killed by SIGKILL by tenon: it had not ended in time"),
+        ] {
+            assert_eq!(field(&env, unit, "last_exit"), end, "{unit}, {way}");
+        }
+    }
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn a_seam_is_a_kills_and_is_marked_once() {
+    let env = TestEnv::new();
+    let script = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.02; done";
+    env.write(
+        "units/web.toml",
+        &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n[log]\nto = [\"file\"]\n"),
+    );
+    let text = || fs::read_to_string(env.path("log/web.log")).unwrap_or_default();
+    let seams = || text().matches(SEAM).count();
+    let more = || {
+        let count = text().lines().count();
+        until("more lines", || (text().lines().count() > count + 5).then_some(()));
+    };
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1);
+    let mut expected = 0;
+    for way in ["reexec", "kill", "reexec", "reexec", "kill", "reexec"] {
+        more();
+        runner = next(&env, runner, way);
+        more();
+        expected += usize::from(way == "kill");
+        assert_eq!(seams(), expected, "{way}\n{}", text());
+    }
+    // Between two seams nothing is missing.
+    let numbers = |part: &str| -> Vec<u64> { part.lines().filter_map(|line| line.parse().ok()).collect() };
+    for part in text().split(SEAM) {
+        let numbers = numbers(part);
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    }
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
+fn what_holds_data_is_a_matter_of_the_process() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "run = [\"other\", \"store\"]\n[set.store]\nhere = true\n");
+    sleeper(&env, "other", "");
+    let store = |more: &str| {
+        let param = "[param.here]\ntype = \"bool\"\ndefault = true\n";
+        sleeper(&env, "store", &format!("when = \"param.here\"\n{more}{param}"));
+    };
+    store("holds_data = true\n");
+    let mut runner = env.run();
+    runner.wait_state("store ready", 1).wait_state("other ready", 1);
+    let pid = runner.pid_of("store");
+    let kept = |runner: &Runner<'_>, waits: &str| {
+        assert_eq!(pending(&env), [waits]);
+        assert_eq!(
+            (field(&env, "store", "pid"), field(&env, "store", "state")),
+            (pid.into(), "ready".into())
+        );
+        assert!(lives(pid), "{}", runner.said());
+    };
+    // First it is to hold nothing, then to go: what runs holds as before.
+    let free = "pending (destructive): holds_data changed";
+    store("");
+    env.node(&["reload", "--apply-restarts"]).code(0);
+    kept(&runner, free);
+    for way in WAYS {
+        runner = next(&env, runner, way);
+        kept(&runner, free);
+        env.node(&["reload"]).code(0);
+        kept(&runner, free);
+    }
+    // Not to run here, and not to be there at all: told while a runner lives, and while none does.
+    env.write("tenon.toml", "run = [\"other\", \"store\"]\n[set.store]\nhere = false\n");
+    runner = next(&env, runner, "kill");
+    let elsewhere = "pending (destructive): runs → skipped: ";
+    assert!(pending(&env)[0].starts_with(elsewhere), "{:?}", pending(&env));
+    let waits = pending(&env)[0].clone();
+    kept(&runner, &waits);
+    env.node(&["reload"]).code(0);
+    assert!(pending(&env)[0].starts_with(elsewhere), "{:?}", pending(&env));
+    env.write("tenon.toml", "run = [\"other\"]\n");
+    for way in WAYS {
+        runner = next(&env, runner, way);
+        kept(&runner, "pending (destructive): removed");
+        env.node(&["reload"]).code(0);
+        kept(&runner, "pending (destructive): removed");
+    }
+    // A stop that would reach it is refused as ever; by name it goes.
+    env.node(&["reload", "--allow-destructive", "store"]).code(0);
+    until("its end", || (!lives(pid)).then_some(()));
+    assert!(pending(&env).is_empty());
+    assert_eq!(runner.stop(), 0);
+}
