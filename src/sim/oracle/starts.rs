@@ -184,6 +184,12 @@ impl Oracle {
         self.ids().filter(move |other| *other != unit && own.is_some() && template(*other) == own)
     }
 
+    /// Whether another instance that waits for its turn may have waited longer.
+    fn is_behind_siblings(&self, unit: UnitId) -> bool {
+        let waits = |other: UnitId| self.get(other).wanted && !self.get(other).is_live();
+        !self.plan.governor.stagger.is_zero() && self.siblings(unit).any(waits)
+    }
+
     /// When another instance of the same template was started last.
     fn latest_sibling(&self, unit: UnitId) -> Option<Time> {
         self.siblings(unit).filter_map(|other| self.get(other).started_at).max()
@@ -191,6 +197,9 @@ impl Oracle {
 
     /// A unit restarts by itself: those that have been due for longer were passed by.
     fn pass_by(&mut self, unit: UnitId) {
+        if self.plan.governor.is_off() {
+            return;
+        }
         let most = 2 * self.seen.len();
         for other in self.ids().filter(|other| *other != unit) {
             if !self.is_due(other) {
@@ -212,10 +221,15 @@ impl Oracle {
     fn must_wait_anyway(&self, unit: UnitId, other: UnitId) -> bool {
         let governor = &self.plan.governor;
         let name = |unit: UnitId| self.plan.units[unit.0 as usize].name.split('@').next().map(str::to_owned);
-        let apart = self.latest_sibling(unit).is_some_and(|at| self.now < at + governor.stagger);
+        let recent = self.latest_sibling(unit).is_some_and(|at| self.now < at + governor.stagger);
+        let apart = recent || self.is_behind_siblings(unit);
+        let crowded = governor.concurrent.is_some_and(|limit| {
+            let beside = self.under_way_beside(unit).into_iter().filter(|beside| *beside != other);
+            beside.count() >= limit as usize
+        });
         let place = governor.order.iter().position(|other| *other == unit).unwrap_or(0);
         let mut first = governor.order.iter().take(place);
-        (apart && name(unit) != name(other)) || first.any(|first| self.is_under_way(*first))
+        crowded || (apart && name(unit) != name(other)) || first.any(|first| self.is_under_way(*first))
     }
 
     /// Whether a unit is down, is wanted, and may start but for the governor.
@@ -250,7 +264,7 @@ impl Oracle {
             || governor.concurrent.is_some_and(|limit| under_way >= limit as usize)
             || self.latest_sibling(unit).is_some_and(|at| self.now <= at + governor.stagger)
             || before.any(|other| self.is_not_ready_yet(*other))
-            || (!governor.stagger.is_zero() && self.siblings(unit).any(|other| self.is_due(other)))
+            || self.is_behind_siblings(unit)
     }
 
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
@@ -307,6 +321,8 @@ impl Oracle {
         let health = self.plan.units[unit.0 as usize].health.as_ref();
         let restarts = health.is_some_and(|health| health.on_failure == OnFailure::Restart);
         let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
+        // Another plan stops nobody, nor does another runner.
+        let restarts = restarts && seen.unhealthy_at >= Some(self.plan_since);
         if restarts && runs && seen.unhealthy && seen.wanted && self.own_failure(unit).is_some() {
             self.find(Law::Kept, Some(unit), "its health has failed, and it is not restarted");
         }
