@@ -38,6 +38,11 @@ impl Oracle {
                 }
                 Some(_) => {}
             }
+            // Nobody asks for its health any more.
+            if self.plan.units[at].health.is_none() && !self.is_external(unit) {
+                let seen = self.get_mut(unit);
+                (seen.unhealthy, seen.unhealthy_at, seen.failures) = (false, None, 0);
+            }
             let seen = self.get(unit);
             if !seen.is_live() && !seen.preparing {
                 self.take_next(unit);
@@ -95,6 +100,8 @@ impl Oracle {
         if begun && !seen.by_itself && seen.asked_for == Asked::No {
             seen.asked_for = Asked::Perhaps;
         }
+        // The next runner sees who was restarted, whenever that was.
+        seen.released_at = Some(now);
         seen.asked = false;
         seen.preparing = false;
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);

@@ -506,7 +506,7 @@ impl Oracle {
                 && !other_stops
                 && other.generation > seen.generation
                 && self.ready_since(edge.to) > seen.asked_at.max(since)
-                && matches!(seen.process, Some((Phase::Main, _)));
+                && (matches!(seen.process, Some((Phase::Main, _))) || seen.passed_at.is_some());
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);
             let waited = self.has_waited(unit, edge);

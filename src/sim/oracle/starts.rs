@@ -168,17 +168,38 @@ impl Oracle {
         found
     }
 
-    /// When another instance of the same template was started last.
-    fn latest_sibling(&self, unit: UnitId) -> Option<Time> {
+    /// Whether something of a unit is there or due, and it is not ready: whoever comes behind it may have to wait.
+    fn is_not_ready_yet(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let there = seen.is_live() || seen.preparing || self.is_due(unit);
+        let ends = seen.signalled_at.is_some() || seen.dirty;
+        there && (ends || self.ready_since(unit).is_none())
+    }
+
+    /// The other instances of a unit's template.
+    fn siblings(&self, unit: UnitId) -> impl Iterator<Item = UnitId> {
         let template =
             |unit: UnitId| self.plan.units[unit.0 as usize].name.split_once('@').map(|name| name.0);
-        let own = template(unit)?;
-        let siblings = self.ids().filter(|other| *other != unit && template(*other) == Some(own));
-        siblings.filter_map(|other| self.get(other).started_at).max()
+        let own = template(unit);
+        self.ids().filter(move |other| *other != unit && own.is_some() && template(*other) == own)
+    }
+
+    /// Whether another instance that waits for its turn may have waited longer.
+    fn is_behind_siblings(&self, unit: UnitId) -> bool {
+        let waits = |other: UnitId| self.get(other).wanted && !self.get(other).is_live();
+        !self.plan.governor.stagger.is_zero() && self.siblings(unit).any(waits)
+    }
+
+    /// When another instance of the same template was started last.
+    fn latest_sibling(&self, unit: UnitId) -> Option<Time> {
+        self.siblings(unit).filter_map(|other| self.get(other).started_at).max()
     }
 
     /// A unit restarts by itself: those that have been due for longer were passed by.
     fn pass_by(&mut self, unit: UnitId) {
+        if self.plan.governor.is_off() {
+            return;
+        }
         let most = 2 * self.seen.len();
         for other in self.ids().filter(|other| *other != unit) {
             if !self.is_due(other) {
@@ -200,10 +221,15 @@ impl Oracle {
     fn must_wait_anyway(&self, unit: UnitId, other: UnitId) -> bool {
         let governor = &self.plan.governor;
         let name = |unit: UnitId| self.plan.units[unit.0 as usize].name.split('@').next().map(str::to_owned);
-        let apart = self.latest_sibling(unit).is_some_and(|at| self.now < at + governor.stagger);
+        let recent = self.latest_sibling(unit).is_some_and(|at| self.now < at + governor.stagger);
+        let apart = recent || self.is_behind_siblings(unit);
+        let crowded = governor.concurrent.is_some_and(|limit| {
+            let beside = self.under_way_beside(unit).into_iter().filter(|beside| *beside != other);
+            beside.count() >= limit as usize
+        });
         let place = governor.order.iter().position(|other| *other == unit).unwrap_or(0);
         let mut first = governor.order.iter().take(place);
-        (apart && name(unit) != name(other)) || first.any(|first| self.is_under_way(*first))
+        crowded || (apart && name(unit) != name(other)) || first.any(|first| self.is_under_way(*first))
     }
 
     /// Whether a unit is down, is wanted, and may start but for the governor.
@@ -237,7 +263,8 @@ impl Oracle {
         governor.restarts.is_some_and(|limit| perhaps_used >= limit as usize)
             || governor.concurrent.is_some_and(|limit| under_way >= limit as usize)
             || self.latest_sibling(unit).is_some_and(|at| self.now <= at + governor.stagger)
-            || before.any(|other| self.is_under_way(*other) || self.is_due(*other))
+            || before.any(|other| self.is_not_ready_yet(*other))
+            || self.is_behind_siblings(unit)
     }
 
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
@@ -294,6 +321,8 @@ impl Oracle {
         let health = self.plan.units[unit.0 as usize].health.as_ref();
         let restarts = health.is_some_and(|health| health.on_failure == OnFailure::Restart);
         let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
+        // Another plan stops nobody, nor does another runner.
+        let restarts = restarts && seen.unhealthy_at >= Some(self.plan_since);
         if restarts && runs && seen.unhealthy && seen.wanted && self.own_failure(unit).is_some() {
             self.find(Law::Kept, Some(unit), "its health has failed, and it is not restarted");
         }
