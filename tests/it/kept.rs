@@ -299,7 +299,7 @@ fn a_shutdown_waits_for_what_is_no_longer_configured() {
     env.write("units/stays.toml", "command = [\"sleep\", \"300\"]\n");
     let deaf = "command = [\"/bin/sh\", \"-c\", \"trap '' TERM; while :; do sleep 0.1; done\"]\n[stop]\ntimeout = \"1s\"\n";
     env.write("units/deaf.toml", deaf);
-    let mut runner = env.run();
+    let runner = env.run();
     runner.wait_state("deaf ready", 1).wait_state("stays ready", 1);
     let pid = runner.pid_of("deaf");
     fs::remove_file(env.path("node/units/deaf.toml")).unwrap();

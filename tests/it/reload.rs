@@ -189,7 +189,7 @@ fn a_unit_reloads_itself() {
 fn a_change_that_waits_for_a_restart_is_a_difference() {
     let env = TestEnv::new();
     let version = |version: &str| {
-        node(&env, &[("a", &format!("inherit = [\"PATH\"]\nenv = {{ V = \"{version}\" }}\n"))])
+        node(&env, &[("a", &format!("inherit = [\"PATH\"]\nenv = {{ V = \"{version}\" }}\n"))]);
     };
     version("1");
     let mut runner = env.run();

@@ -77,10 +77,20 @@ fn problems(text: &str) -> Vec<Problem> {
     let (_, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<Problem> = errors
         .iter()
-        .map(|error| Problem { at: error.span().unwrap_or(0..0), message: error.message().to_owned() })
+        .map(|error| Problem {
+            at: whole_characters(text, error.span().unwrap_or(0..0)),
+            message: error.message().to_owned(),
+        })
         .collect();
     problems.sort_by_key(|problem| problem.at.start);
     problems
+}
+
+/// The parser counts in bytes, and ends some of its places within a character.
+fn whole_characters(text: &str, at: Range<usize>) -> Range<usize> {
+    let start = (0..=at.start.min(text.len())).rev().find(|place| text.is_char_boundary(*place));
+    let end = (at.end..text.len()).find(|place| text.is_char_boundary(*place));
+    start.unwrap_or(0)..end.unwrap_or(text.len())
 }
 
 fn recognise(text: &str, problem: &Problem, file: FileId) -> Option<Trap> {

@@ -1,6 +1,7 @@
 //! Keys that are accepted and change nothing where they stand: said, so that nobody relies on them.
 
 use super::complete::PROBES;
+use crate::config::keys::{self, FileKind};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
 
@@ -30,7 +31,9 @@ fn ready(root: &Table, out: &mut Vec<Diagnostic>) {
     let Some(entry) = root.entries.get("ready") else { return };
     let Some(table) = entry.node.as_table() else { return };
     let asks = PROBES.iter().chain(&["settle"]).any(|key| table.get(key).is_some());
-    let Some((key, _, _)) = table.iter().next().filter(|_| !asks) else { return };
+    // A key that is unknown here has its own words.
+    let mut known = table.iter().filter(|(key, ..)| keys::find(FileKind::Unit, "ready", key).is_some());
+    let Some((key, _, _)) = known.next().filter(|_| !asks) else { return };
     let message =
         format!("[ready] asks nothing, so `{key}` changes nothing: the unit is ready once its program runs");
     out.push(Diagnostic::warning(Code::DoesNothing, message).at(entry.key, "").with_help(
