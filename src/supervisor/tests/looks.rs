@@ -318,19 +318,51 @@ fn what_outlives_even_kill_is_left_behind_in_the_end() {
 
 #[test]
 fn a_turn_is_long_enough_for_a_plan_in_which_everybody_needs_everybody() {
-    let lines: Vec<String> = (0..60)
-        .map(|unit| {
-            let needs: Vec<String> = (0..unit).map(|other| format!("u{other}")).collect();
-            if needs.is_empty() {
-                "unit u0".to_owned()
-            } else {
-                format!("unit u{unit} needs={}", needs.join(","))
-            }
-        })
-        .collect();
-    let mut bench = Bench::new(&lines.join("\n"));
-    assert_eq!(bench.state("u59"), State::Ready);
-    let units = vec![bench.id("u0")];
-    bench.ask(Request::Stop { units, with_dependents: true });
-    assert_eq!(bench.seen("u0").waits_for.len(), 59);
+    // They are there at once, the last one first, and at each of them all others look whether it is their turn.
+    let line = |unit: usize| {
+        let needs: Vec<String> = (unit + 1..200).map(|other| format!("u{other}")).collect();
+        let needs = if needs.is_empty() { String::new() } else { format!("needs={}", needs.join(",")) };
+        format!("unit u{unit} external {needs}\n")
+    };
+    let plan: String = (0..200).map(line).collect();
+    let mut machine = Supervisor::new(1);
+    let plan = parse(&plan).expect("the plan can be read").plan;
+    machine.step(Time::default(), Event::PlanLoaded(plan), &mut Vec::new());
+    assert_eq!(machine.violations(), []);
+    assert_eq!(machine.unit(UnitId(0)).map(|unit| unit.state), Some(State::Ready));
+}
+
+#[test]
+fn why_something_runs_is_told_by_itself() {
+    let mut bench = Bench::new("unit db max=0\nunit api needs=db:keep");
+    bench.exited("db", ExitStatus::Code(1));
+    assert_eq!(bench.why("api"), "api ready (spawned)");
+}
+
+#[test]
+fn what_the_governor_keeps_waiting_is_told_once() {
+    let mut bench = Bench::new(
+        "unit a ready=push
+         unit b ready=push
+         unit c ready=push
+         governor concurrent=1 order=a,b",
+    );
+    let told = |bench: &Bench, name: &str| {
+        let unit = bench.id(name);
+        let words = bench.actions.iter().filter_map(|action| match action {
+            Action::Publish(change) if change.unit == unit => change.after.detail.clone(),
+            _ => None,
+        });
+        words.collect::<Vec<_>>()
+    };
+    assert_eq!(told(&bench, "b"), ["for the governor: `a` comes first"]);
+    assert_eq!(told(&bench, "c"), ["for the governor: 1 of 1 cold starts under way"]);
+    assert_eq!(
+        (bench.seen("b").waits_for, bench.seen("c").waits_for),
+        (vec!["a".to_owned()], vec!["a".to_owned()])
+    );
+    // What changes elsewhere is no news.
+    let (unit, generation) = (bench.id("a"), bench.generation("a"));
+    bench.tell(Event::Notify { unit, generation, message: Notify::Status("loading".to_owned()) });
+    assert_eq!((told(&bench, "b").len(), told(&bench, "c").len()), (1, 1));
 }
