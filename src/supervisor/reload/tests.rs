@@ -284,3 +284,24 @@ fn a_unit_becomes_another_sort_of_thing_only_while_nothing_is_there() {
     assert_eq!(kinds(&node), ["service", "group"]);
     node.check(&[], &[State::Ready, State::Ready]);
 }
+
+#[test]
+fn who_leaves_is_told_in_the_order_of_stops_and_everybody_else_in_that_of_the_plan() {
+    let told = |node: &mut Node, units: Vec<UnitPolicy>| {
+        let change = PlanChange { plan: plan(units), next: vec![], restart: vec![] };
+        let mut actions = Vec::new();
+        node.machine.step(node.now, Event::PlanChanged(change), &mut actions);
+        let told = actions.into_iter().filter_map(|action| match action {
+            Action::Publish(change) => Some(change.after.unit),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let other = |unit: UnitPolicy| UnitPolicy { skipped: Some("another role".to_owned()), ..unit };
+    let mut node = Node::new(vec![service("a"), service("b"), service("c")]);
+    let leaving = vec![service("a"), gone(service("b")), gone(service("c"))];
+    assert_eq!(told(&mut node, leaving), ["c", "b"]);
+    let mut node = Node::new(vec![service("a"), gone(service("b")), gone(service("c"))]);
+    let still = vec![service("a"), other(service("b")), other(service("c"))];
+    assert_eq!(told(&mut node, still), ["b", "c"]);
+}

@@ -88,6 +88,12 @@ fn what_a_stop_waits_for() {
     assert_eq!(bench.seen("web").waits_for, Vec::<String>::new());
     bench.at(5);
     assert_eq!(bench.words("web"), "stopping (killed)");
+    // Nobody was told of left-overs of what still runs.
+    let told = bench.actions.iter().filter_map(|action| match action {
+        Action::Publish(change) => change.after.detail.as_deref(),
+        _ => None,
+    });
+    assert!(told.into_iter().all(|words| !words.contains("left-overs")));
 }
 
 #[test]
@@ -365,4 +371,55 @@ fn what_the_governor_keeps_waiting_is_told_once() {
     let (unit, generation) = (bench.id("a"), bench.generation("a"));
     bench.tell(Event::Notify { unit, generation, message: Notify::Status("loading".to_owned()) });
     assert_eq!((told(&bench, "b").len(), told(&bench, "c").len()), (1, 1));
+}
+
+#[test]
+fn whose_doing_the_end_of_a_stop_was() {
+    let check = |before: &dyn Fn(&mut Bench), status: ExitStatus, expected: &str| {
+        let mut bench = Bench::new("unit db stop=SIGTERM/5s\nunit web needs=db stop=SIGTERM/5s\nunit else");
+        before(&mut bench);
+        bench.exited("db", status);
+        assert_eq!(bench.seen("db").last_exit.as_deref(), Some(expected));
+    };
+    let killed = |signal: i32| ExitStatus::Signal { signal, core: false, oom: false };
+    let asked = |bench: &mut Bench| {
+        bench.stop("db");
+        bench.exited("web", TERMINATED);
+    };
+    let late = |bench: &mut Bench| {
+        asked(bench);
+        bench.at(5);
+    };
+    let sent = |bench: &mut Bench| {
+        asked(bench);
+        let kill = Request::Kill { unit: bench.id("db"), signal: 10, scope: Scope::Main };
+        bench.ask(kill);
+    };
+    check(&asked, TERMINATED, "killed by SIGTERM by tenon's stop");
+    check(&asked, ExitStatus::Code(0), "exited with 0");
+    check(&asked, killed(11), "killed by SIGSEGV");
+    check(&asked, killed(9), "killed by SIGKILL, not by tenon");
+    check(&sent, killed(10), "killed by SIGUSR1, sent with `tenon kill`");
+    check(&late, killed(9), "killed by SIGKILL by tenon: it had not ended in time");
+    // Not sent anything yet: it lets another go first.
+    check(&|bench| bench.stop("db"), killed(9), "killed by SIGKILL, not by tenon");
+}
+
+#[test]
+fn a_bootstrap_step_that_is_stopped_is_no_exit_of_the_unit() {
+    let mut machine = Supervisor::new(1);
+    let plan = parse("unit web steps=1\nunit else").expect("the plan can be read").plan;
+    let (unit, generation, phase) = (UnitId(0), Generation(1), Phase::Step(0));
+    for event in [
+        Event::PlanLoaded(plan),
+        Event::Prepared { unit, generation, result: Ok(()) },
+        Event::Spawned { unit, generation, phase, pid: 7 },
+        Event::Request(JobId(1), Request::Stop { units: vec![unit], with_dependents: false }),
+        Event::Exited { unit, generation, phase, status: TERMINATED },
+        Event::TreeEmpty { unit, generation },
+    ] {
+        machine.step(Time::default(), event, &mut Vec::new());
+    }
+    let seen = machine.unit(unit).expect("it is there");
+    assert_eq!((seen.state, seen.last_exit), (State::Inactive, None));
 }
