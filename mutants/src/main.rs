@@ -269,7 +269,7 @@ impl<'a> Trial<'a> {
             command
                 .args([
                     "-c",
-                    &format!("ulimit -v {MEMORY}; ulimit -t {SECONDS}; exec \"$0\" \"$@\""),
+                    &format!("ulimit -v {MEMORY}; ulimit -S -t {SECONDS}; exec \"$0\" \"$@\""),
                     self.program,
                 ])
                 .args(words);

@@ -165,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_is_as_long_as_all_its_links() {
+        // 20 s each are wanted of 30 s.
+        check(
+            "budget 30s\nunit a stop=SIGTERM/20s\nunit b stop=SIGTERM/20s needs=a\nunit c stop=SIGTERM/20s needs=b",
+            &[("c", 0, 10_000), ("b", 10_000, 20_000), ("a", 20_000, 30_000)],
+        );
+    }
+
+    #[test]
+    fn a_share_is_as_long_as_from_the_signal_to_kill() {
+        let second = Duration::from_secs(1);
+        let share = StopShare { unit: UnitId(0), asked: 3 * second, killed: 10 * second };
+        assert_eq!(share.length(), 7 * second);
+    }
+
+    #[test]
     fn who_holds_data_stops_after_everybody() {
         check(
             "unit a stop=SIGTERM/10s holds_data\nunit b stop=SIGTERM/10s",

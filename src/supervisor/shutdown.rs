@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::{Action, Outcome};
-use super::event::{ExitStatus, Phase};
+use super::event::ExitStatus;
 use super::stops::SIGKILL;
 use super::table::Input;
 use super::turn::Turn;
@@ -233,7 +233,6 @@ impl Supervisor {
             }
             Some(status) => Some(status.shell_code()),
             None if matches!(unit.life(), Life::Failed) => Some(EXIT_GAVE_UP),
-            None if unit.process().is_some_and(|(phase, _)| phase == Phase::Main) => Some(EXIT_OVER_BUDGET),
             None => None,
         }
     }

@@ -128,6 +128,7 @@ fn how_far_a_unit_is_from_a_goal() {
         "unit db   ready=push
          unit once task
          unit both group=db,once
+         unit all  group=once
          unit not  skipped=role",
     );
     let check = |bench: &Bench, name: &str, expected: [&str; 4]| {
@@ -144,10 +145,22 @@ fn how_far_a_unit_is_from_a_goal() {
     check(&bench, "not", ["`not` is skipped: role", "reached", "`not` is skipped: role", "reached"]);
     bench.exited("once", ExitStatus::Code(0));
     check(&bench, "once", ["reached", "reached", "reached", "reached"]);
+    check(&bench, "all", ["reached", "reached", "reached", "reached"]);
     let (unit, generation) = (bench.id("db"), bench.generation("db"));
     bench.tell(Event::ProbeResult { unit, generation, kind: ProbeKind::Ready, verdict: Verdict::Pass });
     check(&bench, "db", ["reached", "reached", "pending", "pending"]);
     check(&bench, "both", ["reached", "reached", "pending", "pending"]);
+    // Who is stopped gets nowhere but down; who is restarted gets there.
+    bench.tell(Event::Request(JobId(1), Request::Restart { units: vec![unit], with_dependents: false }));
+    check(&bench, "db", ["pending", "reached", "pending", "pending"]);
+    bench.tell(Event::Request(JobId(2), Request::Stop { units: vec![unit], with_dependents: false }));
+    let hopeless = "`db` is stopping: stop requested";
+    check(&bench, "db", [hopeless, "reached", hopeless, "pending"]);
+    // It has never been ready, and is not wanted any more: that is an end of its first start.
+    let mut bench = Bench::new("unit db ready=push");
+    check(&bench, "db", ["pending", "pending", "pending", "pending"]);
+    bench.tell(Event::Request(JobId(3), Request::Stop { units: vec![unit], with_dependents: false }));
+    check(&bench, "db", [hopeless, "reached", hopeless, "pending"]);
 }
 
 #[test]

@@ -128,9 +128,8 @@ impl Supervisor {
                 units
             }
             Life::Stopping(Stopping { stage: Stage::Held, .. }) => self.holders(id),
-            Life::Group(state) if *state != State::Ready => self.missing_members(id),
-            Life::Group(_)
-            | Life::Inactive
+            Life::Group(_) => self.missing_members(id),
+            Life::Inactive
             | Life::Preparing(_)
             | Life::Starting(_)
             | Life::Ready(_)

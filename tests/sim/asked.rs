@@ -301,3 +301,22 @@ fn something_else_is_never_held() {
          3s reply 3 done",
     );
 }
+
+#[test]
+fn data_that_is_not_there_is_not_lost() {
+    check(
+        "unit master
+         unit store needs=master holds_data delays=60s
+         unit else
+         does store dies=2s/1
+         at 3s stop master
+         until 20s",
+        "0s master ready
+         0s else ready
+         0s store ready
+         2s store backoff (exited with 1)
+         3s master SIGTERM to main
+         3s master inactive (stop requested)
+         3s reply 1 done",
+    );
+}

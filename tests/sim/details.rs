@@ -539,3 +539,21 @@ fn who_is_being_stopped_to_start_again_comes_first_unless_it_is_held() {
          14s db backoff (exited with 1)",
     );
 }
+
+#[test]
+fn in_a_hurry_nobody_waits_for_anybody() {
+    check(
+        "unit db
+         unit web needs=db
+         does web term=500ms
+         at 1s shutdown fast",
+        "0s db ready
+         0s web ready
+         1s web stopping
+         1s db SIGTERM to main
+         1s web SIGTERM to main
+         1s db inactive (the runner shuts down)
+         1.5s web inactive (the runner shuts down)
+         1.5s exit 0",
+    );
+}

@@ -97,3 +97,18 @@ fn strangers_are_left_out() {
     assert!(graph.stop_after(UnitId(0)).is_empty() && graph.conflicts(UnitId(0)).is_empty());
     assert!(graph.edges(UnitId(7)).is_empty());
 }
+
+#[test]
+fn who_is_down_first_of_some() {
+    let plan = "unit a
+                unit b needs=a
+                unit c
+                unit d stop_after=c";
+    let order = |units: [u32; 4]| {
+        move |graph: &Graph, _: &dyn Fn(&str) -> UnitId| graph.in_stop_order(units.map(UnitId).to_vec())
+    };
+    // By their order; the last first where there is none.
+    check(plan, order([0, 1, 2, 3]), &["c", "d", "b", "a"]);
+    check(plan, order([1, 0, 3, 2]), &["c", "d", "b", "a"]);
+    check(plan, |graph, _| graph.in_stop_order(vec![UnitId(3), UnitId(0)]), &["a", "d"]);
+}

@@ -169,3 +169,22 @@ fn who_the_runner_has_failed_for_is_given_up() {
         "starting (nothing left to wait for) probe; 90 s",
     );
 }
+
+#[test]
+fn what_an_earlier_runner_has_killed_is_told_so() {
+    let told = |stop_signal: i32| {
+        let memory = Memory { stop_signal: Some(stop_signal), ..left(State::Stopping, MAIN) };
+        let plan = parse("unit a\nunit db needs=a").expect("the plan can be read").plan;
+        let mut machine = Supervisor::new(1);
+        // `db` is stopping, too: nothing is sent to `a` before it is down.
+        let other = Memory { generation: Generation(5), ..left(State::Stopping, Some((Phase::Main, 101))) };
+        let resumed = Event::PlanResumed(plan, vec![Some(memory), Some(other)]);
+        machine.step(Time::default(), resumed, &mut Vec::new());
+        let status = ExitStatus::Signal { signal: 9, core: false, oom: false };
+        let exited = Event::Exited { unit: UnitId(0), generation: Generation(4), phase: Phase::Main, status };
+        machine.step(Time::default(), exited, &mut Vec::new());
+        machine.unit(UnitId(0)).and_then(|unit| unit.last_exit)
+    };
+    assert_eq!(told(9).as_deref(), Some("killed by SIGKILL by tenon: it had not ended in time"));
+    assert_eq!(told(15).as_deref(), Some("killed by SIGKILL, not by tenon"));
+}

@@ -255,3 +255,53 @@ fn a_shutdown_takes_no_plan() {
     node.change(vec![service("a"), service("b")], vec![], &[]);
     assert_eq!(node.machine.snapshot().len(), 1);
 }
+
+#[test]
+fn why_a_unit_is_skipped_may_change_once_it_is_down() {
+    let other = |unit: UnitPolicy| UnitPolicy { skipped: Some("another role".to_owned()), ..unit };
+    let mut node = Node::new(vec![service("a"), gone(service("b"))]);
+    node.change(vec![service("a"), other(service("b"))], vec![], &[]);
+    assert_eq!(node.machine.unit(UnitId(1)).map(|unit| unit.cause).as_deref(), Some("another role"));
+    // One that is still being stopped goes on with that.
+    for a in [gone(service("a")), other(service("a"))] {
+        let plan = plan(vec![a, other(service("b"))]);
+        let change = PlanChange { plan, next: vec![], restart: vec![] };
+        node.machine.step(node.now, Event::PlanChanged(change), &mut Vec::new());
+        assert_eq!(node.states()[0].1, State::Stopping);
+    }
+    assert_eq!(node.machine.violations(), []);
+}
+
+#[test]
+fn a_unit_becomes_another_sort_of_thing_only_while_nothing_is_there() {
+    let group = || UnitPolicy { kind: Kind::Group { members: vec![] }, ..service("b") };
+    let kinds = |node: &Node| node.machine.snapshot().into_iter().map(|unit| unit.kind).collect::<Vec<_>>();
+    let mut node = Node::new(vec![service("a"), service("b")]);
+    node.change(vec![service("a"), group()], vec![], &[]);
+    assert_eq!(kinds(&node), ["service", "service"]);
+    let mut node = Node::new(vec![service("a"), gone(service("b"))]);
+    node.change(vec![service("a"), group()], vec![], &[]);
+    assert_eq!(kinds(&node), ["service", "group"]);
+    node.check(&[], &[State::Ready, State::Ready]);
+}
+
+#[test]
+fn who_leaves_is_told_in_the_order_of_stops_and_everybody_else_in_that_of_the_plan() {
+    let told = |node: &mut Node, units: Vec<UnitPolicy>| {
+        let change = PlanChange { plan: plan(units), next: vec![], restart: vec![] };
+        let mut actions = Vec::new();
+        node.machine.step(node.now, Event::PlanChanged(change), &mut actions);
+        let told = actions.into_iter().filter_map(|action| match action {
+            Action::Publish(change) => Some(change.after.unit),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let other = |unit: UnitPolicy| UnitPolicy { skipped: Some("another role".to_owned()), ..unit };
+    let mut node = Node::new(vec![service("a"), service("b"), service("c")]);
+    let leaving = vec![service("a"), gone(service("b")), gone(service("c"))];
+    assert_eq!(told(&mut node, leaving), ["c", "b"]);
+    let mut node = Node::new(vec![service("a"), gone(service("b")), gone(service("c"))]);
+    let still = vec![service("a"), other(service("b")), other(service("c"))];
+    assert_eq!(told(&mut node, still), ["b", "c"]);
+}

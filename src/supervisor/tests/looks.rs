@@ -88,6 +88,12 @@ fn what_a_stop_waits_for() {
     assert_eq!(bench.seen("web").waits_for, Vec::<String>::new());
     bench.at(5);
     assert_eq!(bench.words("web"), "stopping (killed)");
+    // Nobody was told of left-overs of what still runs.
+    let told = bench.actions.iter().filter_map(|action| match action {
+        Action::Publish(change) => change.after.detail.as_deref(),
+        _ => None,
+    });
+    assert!(told.into_iter().all(|words| !words.contains("left-overs")));
 }
 
 #[test]
@@ -318,19 +324,102 @@ fn what_outlives_even_kill_is_left_behind_in_the_end() {
 
 #[test]
 fn a_turn_is_long_enough_for_a_plan_in_which_everybody_needs_everybody() {
-    let lines: Vec<String> = (0..60)
-        .map(|unit| {
-            let needs: Vec<String> = (0..unit).map(|other| format!("u{other}")).collect();
-            if needs.is_empty() {
-                "unit u0".to_owned()
-            } else {
-                format!("unit u{unit} needs={}", needs.join(","))
-            }
-        })
-        .collect();
-    let mut bench = Bench::new(&lines.join("\n"));
-    assert_eq!(bench.state("u59"), State::Ready);
-    let units = vec![bench.id("u0")];
-    bench.ask(Request::Stop { units, with_dependents: true });
-    assert_eq!(bench.seen("u0").waits_for.len(), 59);
+    // They are there at once, the last one first, and at each of them all others look whether it is their turn.
+    let line = |unit: usize| {
+        let needs: Vec<String> = (unit + 1..200).map(|other| format!("u{other}")).collect();
+        let needs = if needs.is_empty() { String::new() } else { format!("needs={}", needs.join(",")) };
+        format!("unit u{unit} external {needs}\n")
+    };
+    let plan: String = (0..200).map(line).collect();
+    let mut machine = Supervisor::new(1);
+    let plan = parse(&plan).expect("the plan can be read").plan;
+    machine.step(Time::default(), Event::PlanLoaded(plan), &mut Vec::new());
+    assert_eq!(machine.violations(), []);
+    assert_eq!(machine.unit(UnitId(0)).map(|unit| unit.state), Some(State::Ready));
+}
+
+#[test]
+fn why_something_runs_is_told_by_itself() {
+    let mut bench = Bench::new("unit db max=0\nunit api needs=db:keep");
+    bench.exited("db", ExitStatus::Code(1));
+    assert_eq!(bench.why("api"), "api ready (spawned)");
+}
+
+#[test]
+fn what_the_governor_keeps_waiting_is_told_once() {
+    let mut bench = Bench::new(
+        "unit a ready=push
+         unit b ready=push
+         unit c ready=push
+         governor concurrent=1 order=a,b",
+    );
+    let told = |bench: &Bench, name: &str| {
+        let unit = bench.id(name);
+        let words = bench.actions.iter().filter_map(|action| match action {
+            Action::Publish(change) if change.unit == unit => change.after.detail.clone(),
+            _ => None,
+        });
+        words.collect::<Vec<_>>()
+    };
+    assert_eq!(told(&bench, "b"), ["for the governor: `a` comes first"]);
+    assert_eq!(told(&bench, "c"), ["for the governor: 1 of 1 cold starts under way"]);
+    assert_eq!(
+        (bench.seen("b").waits_for, bench.seen("c").waits_for),
+        (vec!["a".to_owned()], vec!["a".to_owned()])
+    );
+    // What changes elsewhere is no news.
+    let (unit, generation) = (bench.id("a"), bench.generation("a"));
+    bench.tell(Event::Notify { unit, generation, message: Notify::Status("loading".to_owned()) });
+    assert_eq!((told(&bench, "b").len(), told(&bench, "c").len()), (1, 1));
+}
+
+#[test]
+fn whose_doing_the_end_of_a_stop_was() {
+    let check = |before: &dyn Fn(&mut Bench), status: ExitStatus, expected: &str| {
+        let mut bench = Bench::new("unit db stop=SIGTERM/5s\nunit web needs=db stop=SIGTERM/5s\nunit else");
+        before(&mut bench);
+        bench.exited("db", status);
+        assert_eq!(bench.seen("db").last_exit.as_deref(), Some(expected));
+    };
+    let killed = |signal: i32| ExitStatus::Signal { signal, core: false, oom: false };
+    let asked = |bench: &mut Bench| {
+        bench.stop("db");
+        bench.exited("web", TERMINATED);
+    };
+    let late = |bench: &mut Bench| {
+        asked(bench);
+        bench.at(5);
+    };
+    let sent = |bench: &mut Bench| {
+        asked(bench);
+        let kill = Request::Kill { unit: bench.id("db"), signal: 10, scope: Scope::Main };
+        bench.ask(kill);
+    };
+    check(&asked, TERMINATED, "killed by SIGTERM by tenon's stop");
+    check(&asked, ExitStatus::Code(0), "exited with 0");
+    check(&asked, killed(11), "killed by SIGSEGV");
+    check(&asked, killed(9), "killed by SIGKILL, not by tenon");
+    check(&sent, killed(10), "killed by SIGUSR1, sent with `tenon kill`");
+    check(&late, killed(9), "killed by SIGKILL by tenon: it had not ended in time");
+    // Not sent anything yet: it lets another go first.
+    check(&|bench| bench.stop("db"), killed(9), "killed by SIGKILL, not by tenon");
+}
+
+#[test]
+fn a_bootstrap_step_that_is_stopped_is_no_exit_of_the_unit() {
+    let mut machine = Supervisor::new(1);
+    let plan = parse("unit web steps=1\nunit else").expect("the plan can be read").plan;
+    let (unit, generation, phase) = (UnitId(0), Generation(1), Phase::Step(0));
+    for event in [
+        Event::PlanLoaded(plan),
+        Event::Prepared { unit, generation, result: Ok(()) },
+        Event::Spawned { unit, generation, phase, pid: 7 },
+        Event::Request(JobId(1), Request::Stop { units: vec![unit], with_dependents: false }),
+        Event::Exited { unit, generation, phase, status: TERMINATED },
+        Event::TreeEmpty { unit, generation },
+    ] {
+        machine.step(Time::default(), event, &mut Vec::new());
+    }
+    let seen = machine.unit(unit).expect("it is there");
+    assert_eq!((seen.state, seen.last_exit), (State::Inactive, None));
 }
