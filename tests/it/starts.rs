@@ -11,7 +11,8 @@ const SLEEP: &str = "command = [\"sleep\", \"300\"]\n";
 fn files_are_there_before_the_first_process() {
     let env = TestEnv::new();
     let shared = env.path("shared/b.txt").display().to_string();
-    let file = |path: &str, content: &str| format!("[file.c]\npath = \"{path}\"\ncontent = \"{content}\"\n");
+    let file =
+        |path: &str, content: &str| format!("[file.c]\npath = \"{path}\"\ncontent = \"{content}\\n\"\n");
     let shell = format!("command = [\"sh\", \"-c\", \"cat {shared}; exec sleep 300\"]\n");
     env.write("units/a.toml", &format!("{shell}[info]\nsegment = \"400GB\"\n"));
     env.write("units/b.toml", &format!("{SLEEP}needs = [\"a\"]\n{}", file(&shared, "from b")));
@@ -28,7 +29,7 @@ fn files_are_there_before_the_first_process() {
     env.write("units/d.toml", &format!("{SLEEP}needs = [\"a\"]\n{}", file(&added, "from d")));
     env.node(&["reload"]).code(0);
     runner.wait_state("d ready", 1);
-    assert_eq!(fs::read_to_string(&added).unwrap(), "from d");
+    assert_eq!(fs::read_to_string(&added).unwrap(), "from d\n");
     assert_eq!(fs::read_to_string(&shared).unwrap(), "kept");
     runner.kill_9();
     let mut next = env.run();
@@ -55,7 +56,7 @@ fn a_step_that_fails_is_named_and_says_why_it_is_there() {
         assert!(words.iter().all(|words| why.contains(words)), "{why}");
     };
     check("fails", &["its bootstrap step `acl` exited with 3", "`acl` is there because: the cards"]);
-    check("late", &["`acl` has not ended within 1s and was killed", "`acl` is there because: the cards"]);
+    check("late", &["`acl` has not ended within 1 s and was killed", "`acl` is there because: the cards"]);
     runner.stop();
 }
 
