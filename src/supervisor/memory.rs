@@ -133,11 +133,6 @@ impl Turn<'_> {
             return;
         }
         self.load(plan);
-        // What the governor has counted is what the units have.
-        let mut recent: Vec<Time> =
-            memories.iter().flatten().flat_map(|memory| memory.recent.clone()).collect();
-        recent.sort_unstable();
-        self.machine.recent_restarts = recent;
         let highest = memories.iter().flatten().map(|memory| memory.generation.0).max();
         self.machine.generations = highest.unwrap_or(0);
         for (unit, memory) in self.machine.ids().zip(memories) {

@@ -107,7 +107,6 @@ impl Oracle {
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);
         (seen.signalled_at, seen.killed) = (None, false);
         (seen.dragged, seen.dragged_at) = (false, None);
-        seen.recent.clear();
         if external {
             (seen.passed_at, seen.asked_at, seen.unreachable, seen.rested_at) = (None, None, false, now);
             // It begins anew, as after a restart by hand.
