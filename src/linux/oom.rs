@@ -23,7 +23,7 @@ pub struct OomWatch {
     /// Several nodes have memory.
     nodes: bool,
     /// What was found last: kills come in groups, and the counters have moved for all of them at once.
-    last: Option<String>,
+    last: Option<Whose>,
 }
 
 #[derive(Debug)]
@@ -110,24 +110,13 @@ impl OomWatch {
             }
             counter.seen = now;
         }
-        let machine = || {
-            let nodes = match bound.filter(|_| self.nodes) {
-                Some(nodes) => format!(", or of the memory nodes that it is bound to ({nodes})"),
-                None if self.nodes => ", or of memory nodes that something is bound to".to_owned(),
-                None => String::new(),
-            };
-            let above =
-                if self.sees_root { "" } else { ", or the limit of a cgroup that cannot be seen from here" };
-            let end = if nodes.is_empty() && above.is_empty() { "" } else { "," };
-            format!("memory of the whole machine{nodes}{above}{end}")
-        };
-        let found = somebody.then(|| limit.unwrap_or_else(machine));
+        let found = somebody.then(|| limit.map_or(Whose::Machine, Whose::Limit));
         if let Some(found) = &found {
             self.last = Some(found.clone());
         }
         // Without the memory controller it counts nothing, and says nothing.
         let Some((path, before)) = own.filter(|(path, _)| path.join("memory.events").exists()) else {
-            return found;
+            return found.map(|found| self.words(found, bound));
         };
         let now = cgroup::memory_events(path);
         if now.kills <= before.kills {
@@ -136,7 +125,24 @@ impl OomWatch {
         if now.oom > before.oom {
             return Some(format!("the limit of its own cgroup{}", size(&path.join("memory.max"))));
         }
-        Some(found.or_else(|| self.last.clone()).unwrap_or_else(machine))
+        let whose = found.or_else(|| self.last.clone()).unwrap_or(Whose::Machine);
+        Some(self.words(whose, bound))
+    }
+
+    /// Whose memory ran out, said of a unit that may use the memory nodes `bound` alone.
+    fn words(&self, whose: Whose, bound: Option<&str>) -> String {
+        let Whose::Limit(limit) = whose else {
+            let nodes = match bound.filter(|_| self.nodes) {
+                Some(nodes) => format!(", or of the memory nodes that it is bound to ({nodes})"),
+                None if self.nodes => ", or of memory nodes that something is bound to".to_owned(),
+                None => String::new(),
+            };
+            let above =
+                if self.sees_root { "" } else { ", or the limit of a cgroup that cannot be seen from here" };
+            let end = if nodes.is_empty() && above.is_empty() { "" } else { "," };
+            return format!("memory of the whole machine{nodes}{above}{end}");
+        };
+        limit
     }
 }
 
@@ -146,6 +152,15 @@ fn size(file: &Path) -> String {
     // Version 1 writes none as a number near the largest one.
     let limit = limit.filter(|bytes| *bytes < 1 << 60);
     limit.map(|bytes| format!(", {},", words::bytes(bytes))).unwrap_or_default()
+}
+
+/// Whose memory was used up. What is said of the machine's depends on whom it is said of.
+#[derive(Debug, Clone)]
+enum Whose {
+    /// That of a cgroup, in words.
+    Limit(String),
+    /// That of the machine, or of some of its nodes.
+    Machine,
 }
 
 #[cfg(test)]
@@ -258,6 +273,24 @@ mod tests {
             Some("2"),
             "memory of the whole machine, or of the memory nodes that it is bound to (2),",
         );
+    }
+
+    /// Kills come in groups: the one who is asked about second has its own nodes all the same.
+    #[test]
+    fn the_second_victim_is_told_of_its_own_nodes() {
+        let machine = Machine::new();
+        fs::write(machine.at("has_memory"), "0-1\n").unwrap();
+        let mut watch = machine.watch();
+        machine.count("pod/box/a.unit", 0, 0, 1);
+        machine.count("pod/box", 0, 0, 2);
+        machine.count("pod", 0, 0, 2);
+        machine.kills(2);
+        let said = watch.killed(None, None).unwrap();
+        assert_eq!(said, "memory of the whole machine, or of memory nodes that something is bound to,");
+        let own = Some((machine.at("cg/pod/box/a.unit"), MemoryEvents::default()));
+        let said =
+            watch.killed(own.as_ref().map(|(path, events)| (path.as_path(), *events)), Some("1")).unwrap();
+        assert_eq!(said, "memory of the whole machine, or of the memory nodes that it is bound to (1),");
     }
 
     #[test]
