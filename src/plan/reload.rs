@@ -17,9 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::exec::UnitExec;
 use super::policy::{Edge, GONE, Kind, UnitId, UnitPolicy};
+use super::secrets::in_order;
 use super::started::Started;
 use super::view::diff;
-use super::{About, Plan, ordered};
+use super::{About, Plan};
 
 /// What is said of a running unit that holds data and is not to from its next start on.
 pub const NO_LONGER_HOLDS: &str = "holds_data changed";
@@ -186,7 +187,7 @@ fn start(old: &Plan, new: &Plan, ids: &[UnitId], count: usize) -> Merged {
         ..new.clone()
     };
     // What was secret in either must not be shown.
-    plan.secrets = ordered(old.secrets.iter().chain(&new.secrets).cloned());
+    plan.secrets = in_order(old.secrets.iter().chain(&new.secrets).cloned());
     for (unit, _) in &mut plan.stop_path.units {
         *unit = at(ids, *unit);
     }
@@ -211,9 +212,13 @@ struct Running<'a> {
 impl Running<'_> {
     /// What a change from the old unit to the new one is to it. `ends`: the new one is not to run here.
     fn class(self, policy: &UnitPolicy, exec: &UnitExec, unit: &Incoming, ends: bool) -> Class {
+        // What has no process of its own is started with nothing: members and losses count at once.
         let same = || {
-            let known = self.started.cloned().unwrap_or_else(|| Started::of(policy, exec));
-            known.is(&Started::of(&unit.policy, &unit.exec)) && policy.kind == unit.policy.kind
+            let now = Started::of(&unit.policy, &unit.exec);
+            match self.started {
+                Some(started) => started.is(&now),
+                None => Started::of(policy, exec).is(&now),
+            }
         };
         match ends {
             true if policy.holds_data => Class::Destructive,
@@ -225,9 +230,9 @@ impl Running<'_> {
 }
 
 impl Incoming {
-    /// The same, holding data.
-    fn holding(mut self) -> Self {
-        self.policy.holds_data = true;
+    /// The same, holding data in any case if its process goes on doing so.
+    fn holding(mut self, on: bool) -> Self {
+        self.policy.holds_data |= on;
         self
     }
 }
@@ -294,18 +299,18 @@ impl Merged {
             (Class::Destructive, true) if !applied => {
                 self.put(Incoming { policy: UnitPolicy { edges: Vec::new(), ..known.policy }, ..known });
             }
-            (Class::Live, _) | (Class::Destructive, true) if !holds_on => self.put(unit),
             (Class::Live, _) | (Class::Destructive, true) => {
-                self.later(&unit);
-                self.put(unit.holding());
+                if holds_on {
+                    self.later(&unit);
+                }
+                self.put(unit.holding(holds_on));
             }
             (Class::Restart | Class::Destructive, _) => {
                 if applied {
                     self.restart.push(unit.id);
                 }
                 self.later(&unit);
-                let unit = until_then(unit, known);
-                self.put(if holds_on { unit.holding() } else { unit });
+                self.put(until_then(unit, known).holding(holds_on));
             }
         }
         Ok(())

@@ -36,22 +36,30 @@ pub fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> String 
 /// In the order in which they are to be masked: one that holds another goes first, so that nothing of it is left. With
 /// the forms in which they are met: as text in JSON, and line by line.
 pub fn ordered(secrets: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for secret in secrets {
-        let quoted = serde_json::to_string(&secret).unwrap_or_default();
-        let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-        if inner != secret {
-            all.push(inner.to_owned());
-        }
-        if secret.contains('\n') {
-            let lines = secret.lines().map(str::trim).filter(|line| line.len() >= LINE_MIN);
-            all.extend(lines.map(str::to_owned));
-        }
-        all.push(secret);
-    }
-    all.retain(|secret| secret.len() >= MIN);
+    in_order(secrets.into_iter().flat_map(forms))
+}
+
+/// Several such lists as one. No form of a form is made: otherwise a list that is made of lists would grow for ever.
+pub(super) fn in_order(all: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = all.into_iter().filter(|secret| secret.len() >= MIN).collect();
     all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     all.dedup();
+    all
+}
+
+/// How a secret is met.
+fn forms(secret: String) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let quoted = serde_json::to_string(&secret).unwrap_or_default();
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+    if inner != secret {
+        all.push(inner.to_owned());
+    }
+    if secret.contains('\n') {
+        let lines = secret.lines().map(str::trim).filter(|line| line.len() >= LINE_MIN);
+        all.extend(lines.map(str::to_owned));
+    }
+    all.push(secret);
     all
 }
 
@@ -256,6 +264,8 @@ mod tests {
                 "x\"yz"
             ]
         );
+        // A list of lists is no longer for it: not one form of a form.
+        assert_eq!(in_order(all.iter().chain(&all).cloned()), all);
         let text = masked("abcd-and-more, abcd, abc, one line of it", all.iter().map(String::as_str));
         assert_eq!(text, "***, ***, abc, ***");
     }

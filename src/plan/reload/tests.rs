@@ -31,6 +31,8 @@ fn plan(text: &str) -> Plan {
                 "rate" => exec.log.rate = Some(value.parse().unwrap()),
                 "skipped" => policy.skipped = Some("no".to_owned()),
                 "group" => policy.kind = Kind::Group { members: Vec::new() },
+                "holds" => policy.kind = Kind::Group { members: vec![id(value)] },
+                "external" => policy.kind = Kind::External { stop_on_loss: value == "stop" },
                 "health" => {
                     policy.health = Some(Health {
                         interval: Duration::from_secs(value.parse().unwrap()),
@@ -298,6 +300,16 @@ fn of_instances_that_go_the_highest_goes_first() {
     );
     let after = |at: usize| merged.plan.policy.units[at].stop_after.clone();
     assert_eq!((after(1), after(2), after(3)), (vec![UnitId(2), UnitId(3)], vec![UnitId(3)], vec![]));
+}
+
+#[test]
+fn what_has_no_process_of_its_own_takes_everything_at_once() {
+    let merged = check("x external=keep", "x external=stop", "", &[]);
+    assert!(merged.next.is_empty());
+    assert_eq!(merged.plan.policy.units[0].kind, Kind::External { stop_on_loss: true });
+    let merged = check("a\ng holds=a", "a\nb\ng holds=b", "", &["b added, live, applied"]);
+    assert!(merged.next.is_empty());
+    assert_eq!(merged.plan.policy.units[1].kind, Kind::Group { members: vec![UnitId(2)] });
 }
 
 #[test]
