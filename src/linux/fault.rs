@@ -27,7 +27,7 @@ use super::machine;
 use super::recorder::{Kind, Recorder};
 use super::signals::Blocked;
 use super::slots::{Slots, still_there};
-use super::sys::{self};
+use super::sys;
 use crate::plan::policy::UnitId;
 use crate::supervisor::Event;
 

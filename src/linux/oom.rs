@@ -131,18 +131,23 @@ impl OomWatch {
 
     /// Whose memory ran out, said of a unit that may use the memory nodes `bound` alone.
     fn words(&self, whose: Whose, bound: Option<&str>) -> String {
-        let Whose::Limit(limit) = whose else {
-            let nodes = match bound.filter(|_| self.nodes) {
-                Some(nodes) => format!(", or of the memory nodes that it is bound to ({nodes})"),
-                None if self.nodes => ", or of memory nodes that something is bound to".to_owned(),
-                None => String::new(),
-            };
-            let above =
-                if self.sees_root { "" } else { ", or the limit of a cgroup that cannot be seen from here" };
-            let end = if nodes.is_empty() && above.is_empty() { "" } else { "," };
-            return format!("memory of the whole machine{nodes}{above}{end}");
-        };
-        limit
+        match whose {
+            Whose::Limit(limit) => limit,
+            Whose::Machine => {
+                let nodes = match bound.filter(|_| self.nodes) {
+                    Some(nodes) => format!(", or of the memory nodes that it is bound to ({nodes})"),
+                    None if self.nodes => ", or of memory nodes that something is bound to".to_owned(),
+                    None => String::new(),
+                };
+                let above = if self.sees_root {
+                    ""
+                } else {
+                    ", or the limit of a cgroup that cannot be seen from here"
+                };
+                let end = if nodes.is_empty() && above.is_empty() { "" } else { "," };
+                format!("memory of the whole machine{nodes}{above}{end}")
+            }
+        }
     }
 }
 

@@ -192,16 +192,9 @@ impl Slots {
             && self.map.get(H_NAMESPACE) == namespace
     }
 
-    /// Begins: anew, or with what is there, if that has this mark and this clock. Never is there a moment at which a runner
-    /// that goes on could be killed and leave nothing.
+    /// Begins anew: nothing is left of an earlier runner but what is written now. Not for one that goes on: there would be
+    /// a moment at which it could be killed and leave nothing.
     pub fn begin(&self, mark: &str, clock: Duration) {
-        if self.is_of_here()
-            && self.map.get(H_CLOCK) == clock.as_nanos() as u64
-            && self.text(H_MARK, NAME_MAX) == mark
-        {
-            self.map.set(H_HANDED_OVER, 0);
-            return;
-        }
         self.map.set(H_MAGIC, 0);
         let (boot, namespace) = here();
         self.map.set(H_BOOT, boot[0]);
@@ -209,6 +202,8 @@ impl Slots {
         self.map.set(H_NAMESPACE, namespace);
         self.map.set(H_CLOCK, clock.as_nanos() as u64);
         self.map.set(H_HANDED_OVER, 0);
+        // Another boot of a container has the same numbers again.
+        self.map.set(H_LEAVING, 0);
         self.write_text(H_MARK, mark, NAME_MAX);
         self.map.set(H_MAGIC, MAGIC);
     }
@@ -320,7 +315,8 @@ impl Slots {
     /// when it was restarted lately.
     fn more(&self, place: u32, generation: Generation) -> (Option<Time>, Vec<Time>) {
         let at = second(place);
-        if self.map.get(at + M_GENERATION) != generation.0 {
+        let written = self.map.get(at + M_GENERATION) == generation.0 && self.map.get(at + M_SINCE) > 0;
+        if !written {
             return (None, Vec::new());
         }
         let time = |field: usize| Time(Duration::from_nanos(self.map.get(at + field)));
@@ -529,6 +525,7 @@ fn here() -> ([u64; 2], u64) {
 }
 
 /// When a process was started, in the kernel's ticks; `None` when it is gone.
+#[cfg(test)]
 pub fn start_time(pid: i32) -> Option<u64> {
     start_in(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -554,10 +551,12 @@ fn start_in(stat: &[u8]) -> Option<u64> {
 /// Whether the process that was started then still is (a zombie is, until it is reaped), and whether it is a child of
 /// this one.
 pub fn still_there(pid: i32, start: u64) -> Option<bool> {
-    if start_time(pid)? != start {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    if start_in(&bytes)? != start {
         return None;
     }
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The kernel cuts a name in the middle of a letter, if need be.
+    let text = String::from_utf8_lossy(&bytes);
     let (_, after) = text.rsplit_once(')')?;
     let mut fields = after.split_ascii_whitespace();
     let (state, parent) = (fields.next()?, fields.next()?);

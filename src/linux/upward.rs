@@ -77,9 +77,9 @@ impl Upward {
         }
     }
 
-    /// The units as they are now.
-    pub fn units(&mut self, now: Time, units: &[UnitSnapshot]) {
-        let status = if self.stopping { still_up(units) } else { status(units) };
+    /// The units as they are now. `shown`: a text with nothing secret in it.
+    pub fn units(&mut self, now: Time, units: &[UnitSnapshot], shown: &dyn Fn(&str) -> String) {
+        let status = if self.stopping { still_up(units) } else { status(units, shown) };
         if status != self.status {
             self.out.push(format!("STATUS={status}"));
             self.status = status;
@@ -160,7 +160,7 @@ impl Upward {
 }
 
 /// `2 of 3 units ready; engine@0: backoff (exited with 3)`.
-fn status(units: &[UnitSnapshot]) -> String {
+fn status(units: &[UnitSnapshot], shown: &dyn Fn(&str) -> String) -> String {
     let wanted = || {
         units.iter().filter(|unit| unit.desired_up && !matches!(unit.state, State::Finished | State::Skipped))
     };
@@ -173,7 +173,7 @@ fn status(units: &[UnitSnapshot]) -> String {
         .collect();
     for name in late.iter().take(NAMED_MAX) {
         words.push_str("; ");
-        words.extend(name.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX));
+        words.extend(shown(name).chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX));
     }
     if late.len() > NAMED_MAX {
         let _ = write!(words, "; and {} more", late.len() - NAMED_MAX);
@@ -343,7 +343,7 @@ mod tests {
     /// What is said of these units at this second.
     fn check(upward: &mut Upward, second: u64, units: &[(&str, State)], expected: &[&str]) {
         let units: Vec<UnitSnapshot> = units.iter().map(|(name, state)| unit(name, *state)).collect();
-        upward.units(at(second), &units);
+        upward.units(at(second), &units, &str::to_owned);
         assert_eq!(std::mem::take(&mut upward.out), expected);
     }
 
@@ -401,12 +401,12 @@ mod tests {
         sick.detail = Some(format!("line one\nline two {}", "x".repeat(500)));
         let mut all = vec![sick];
         all.extend((0..8).map(|number| unit(&format!("u{number}"), State::Waiting)));
-        let words = status(&all);
+        let words = status(&all, &str::to_owned);
         assert!(words.starts_with("0 of 9 units ready; a: unhealthy (line oneline two xxx"), "{words}");
         assert!(words.ends_with("; u3: waiting; and 4 more"), "{words}");
         assert!(!words.contains('\n') && words.len() < 300, "{words}");
         let mut down = unit("off", State::Inactive);
         down.desired_up = false;
-        assert_eq!(status(&[down, unit("task", State::Finished)]), "0 of 0 units ready");
+        assert_eq!(status(&[down, unit("task", State::Finished)], &str::to_owned), "0 of 0 units ready");
     }
 }

@@ -110,6 +110,14 @@ impl UnitPolicy {
         }
     }
 
+    /// Whether it is something that runs, and not what stands for others or is elsewhere.
+    pub const fn has_own_process(&self) -> bool {
+        match self.kind {
+            Kind::Service | Kind::Task { .. } => true,
+            Kind::Group { .. } | Kind::External { .. } => false,
+        }
+    }
+
     /// Whether it is of an earlier plan, and of none since.
     pub fn is_gone(&self) -> bool {
         self.skipped.as_deref() == Some(GONE)

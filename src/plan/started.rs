@@ -35,7 +35,7 @@ impl Started {
     /// What a process of this unit would be started with. What is asked right before a start only, how long things may
     /// take and where output goes make no difference.
     pub fn of(policy: &UnitPolicy, exec: &UnitExec) -> Self {
-        if matches!(policy.kind, Kind::External { .. } | Kind::Group { .. }) {
+        if !policy.has_own_process() {
             return Self::default();
         }
         let mut parts = Parts::default();

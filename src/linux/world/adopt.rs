@@ -52,12 +52,18 @@ impl World {
         for number in 0..self.units.len() {
             let id = UnitId(number as u32);
             let left = before.units.iter().find(|left| left.name == self.name(id)).cloned();
-            let Some(Left { mut memory, start_time, place, .. }) = left else {
+            let Some(Left { mut memory, start_time, place, holds_data, .. }) = left else {
                 memories.push(None);
                 continue;
             };
             // The slot goes on naming the last one.
             if !memory.state.has_process() {
+                memory.process = None;
+            }
+            if let Some((_, pid)) = memory.process
+                && self.plan.policy.get(id).is_some_and(|unit| !unit.has_own_process())
+            {
+                self.turn_out(id, pid, start_time, holds_data);
                 memory.process = None;
             }
             if let Some((phase, pid)) = memory.process {
@@ -117,6 +123,22 @@ impl World {
         self.look_at_trees = true;
     }
 
+    /// A process of a unit that stands for others now, or is elsewhere: nothing of it belongs to anybody any more.
+    fn turn_out(&self, id: UnitId, pid: i32, start_time: u64, holds_data: bool) {
+        if still_there(pid, start_time).is_none() {
+            return;
+        }
+        let name = self.name(id);
+        if holds_data {
+            tracing::warn!(
+                "{name}: is no service any more; its process (pid {pid}) holds data and is left alone, unwatched"
+            );
+        } else {
+            tracing::warn!("{name}: is no service any more; its process (pid {pid}) is killed");
+            sys::kill_group(pid, libc::SIGKILL);
+        }
+    }
+
     /// What units were started with, and how they are kept from their next start on.
     fn take_kept(&mut self, kept: Kept) {
         let Kept { pending, next, started, leaving } = kept;
@@ -126,10 +148,10 @@ impl World {
                 unit.started = Some(started);
             }
         }
-        for id in next.keys() {
+        for (id, policy) in &next {
             let number = id.0 as usize;
             if let (Some(exec), Some(about)) = (self.plan.exec.get(number), self.plan.about.get(number)) {
-                self.next.insert(*id, (exec.clone(), about.clone()));
+                self.next.insert(*id, (policy.clone(), exec.clone(), about.clone()));
             }
         }
         for id in &leaving {
@@ -266,7 +288,6 @@ impl World {
         else {
             return;
         };
-        unit.started = None;
         let started = Started::of(policy, exec);
         slots.started(unit.place, generation, started.fingerprint());
         let text = started.text();

@@ -5,7 +5,7 @@ use crate::control::Ticket;
 use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
-use crate::linux::{cgroup, clock, lastwords, sys};
+use crate::linux::{cgroup, clock, lastwords, sys, words};
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Event, ExitStatus, FailureStage, Generation, Phase};
@@ -337,11 +337,7 @@ fn step_hint(phase: Phase, late: bool, exec: &UnitExec, said: Option<&str>) -> O
     let Phase::Step(number) = phase else { return None };
     let step = exec.steps.get(number as usize)?;
     let late = late.then(|| {
-        format!(
-            "`{}` has not ended within {} and was killed",
-            step.name,
-            crate::linux::words::span(step.timeout)
-        )
+        format!("`{}` has not ended within {} and was killed", step.name, words::span(step.timeout))
     });
     let why = (!step.why.is_empty()).then(|| format!("`{}` is there because: {}", step.name, step.why));
     let parts: Vec<&str> = late.as_deref().into_iter().chain(why.as_deref()).chain(said).collect();

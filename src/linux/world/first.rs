@@ -12,14 +12,10 @@ impl World {
     pub(super) fn write_first(&mut self, units: impl IntoIterator<Item = usize>) {
         for number in units {
             let runs = self.plan.policy.units.get(number).is_some_and(|unit| unit.skipped.is_none());
-            let has_process = self.units.get(number).is_none_or(|unit| unit.current.is_some());
             let Some(exec) = self.plan.exec.get(number).filter(|exec| !exec.files.is_empty()) else {
                 continue;
             };
-            if !runs || has_process {
-                continue;
-            }
-            if let Err(why) = files::write_all(exec) {
+            if runs && let Err(why) = files::write_all(exec) {
                 let name = self.name(UnitId(number as u32));
                 tracing::info!("{name}: {why}; tried again at its start");
             }

@@ -58,16 +58,16 @@ impl World {
         let Some(unit) = self.units.get(number as usize) else { return };
         let Some(socket) = &unit.notify else { return };
         let evidence = unit.evidence(id);
-        let uid = self.plan.exec.get(number as usize).and_then(|exec| {
-            let name = exec.identity.user.as_deref()?;
-            crate::linux::identity::owner(name).ok().map(|(uid, _)| uid.as_raw())
-        });
-        let uid = uid.unwrap_or_else(|| nix::unistd::Uid::effective().as_raw());
+        let user = self.plan.exec.get(number as usize).and_then(|exec| exec.identity.user.clone());
+        let uid = || {
+            let declared = user.as_deref().and_then(|name| crate::linux::identity::owner(name).ok());
+            declared.map_or_else(nix::unistd::Uid::effective, |(uid, _)| uid).as_raw()
+        };
         let generation = unit.generation;
         for message in socket.receive() {
             let Some((pid, sender_uid)) = message.sender else { continue };
             // Who has gone already can only be known by the user the kernel vouches for.
-            let ours = tree::belongs(pid, &evidence).unwrap_or(sender_uid == uid);
+            let ours = tree::belongs(pid, &evidence).unwrap_or_else(|| sender_uid == uid());
             if !ours {
                 tracing::warn!(
                     "{}: a notify message of {} is ignored: it is no process of this unit",

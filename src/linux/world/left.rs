@@ -79,14 +79,14 @@ impl Kept {
         let (Some(policy), Some(exec)) = (plan.policy.units.get_mut(number), plan.exec.get(number)) else {
             return;
         };
+        if !policy.has_own_process() {
+            return;
+        }
         if let Some(reason) = policy.skipped.take_if(|_| left.holds_data) {
             let lines = vec![format!("runs → skipped: {reason}")];
-            *policy = UnitPolicy {
-                holds_data: true,
-                edges: Vec::new(),
-                restart: Restart::never(),
-                ..policy.clone()
-            };
+            policy.holds_data = true;
+            policy.edges.clear();
+            policy.restart = Restart::never();
             return self.wait(left, "changed", Class::Destructive, lines);
         }
         let then = policy.clone();
@@ -95,7 +95,10 @@ impl Kept {
             self.wait(left, "changed", Class::Destructive, vec![NO_LONGER_HOLDS.to_owned()]);
         }
         let now = Started::of(policy, exec);
-        if let Some(started) = recalled(left, run_dir).filter(|started| !started.is(&now)) {
+        // Only what differs is read.
+        if left.started != Some(now.fingerprint())
+            && let Some(started) = recalled(left, run_dir)
+        {
             if !started.is_watched_as(&now) {
                 policy.health = None;
             }

@@ -222,18 +222,25 @@ impl World {
     /// Goes on from what is left, and from now on leaves something itself.
     fn begin(&mut self, before: Option<&Before>, kept: left::Kept) {
         self.open_recorder();
-        if before.is_none() {
+        let Some(before) = before else {
             self.say_info();
             self.write_first(0..self.units.len());
-        }
-        if let Some(before) = before {
-            self.adopt(before, kept);
-            if before.leaving == u64::from(std::process::id()) {
-                self.begin_shutdown(false);
+            if let Some(slots) = &self.slots {
+                slots.begin(&self.mark, self.clock.start());
             }
+            return;
+        };
+        self.adopt(before, kept);
+        // As at a reload: those nobody has heard of before.
+        let new =
+            |number: &usize| before.units.iter().all(|left| left.name != self.name(UnitId(*number as u32)));
+        let new: Vec<usize> = (0..self.units.len()).filter(new).collect();
+        self.write_first(new);
+        if before.leaving == u64::from(std::process::id()) {
+            self.begin_shutdown(false);
         }
         if let Some(slots) = &self.slots {
-            slots.begin(&self.mark, self.clock.start());
+            slots.hand_over(false);
         }
     }
 
@@ -305,14 +312,26 @@ impl World {
             Action::Reply { job, outcome } => {
                 let outcome = match outcome {
                     Outcome::Done => control::Outcome::Done,
-                    Outcome::Failed(why) => control::Outcome::Failed(self.plan.masked(&why)),
+                    Outcome::Failed(why) => control::Outcome::Failed(why),
                     Outcome::Refused(why) => control::Outcome::Refused(why),
                     Outcome::Superseded => control::Outcome::Superseded,
                 };
-                self.news.push(News::Done(Ticket(job.0), outcome));
+                self.done(Ticket(job.0), outcome);
             }
             Action::Exit(code) => self.exit = Some(code),
         }
+    }
+
+    /// A request has come to its end. What programs say when they fail may hold anything.
+    fn done(&mut self, ticket: Ticket, outcome: control::Outcome) {
+        let outcome = match outcome {
+            control::Outcome::Failed(why) => control::Outcome::Failed(self.plan.masked(&why)),
+            known @ (control::Outcome::Done
+            | control::Outcome::Probed(_)
+            | control::Outcome::Refused(_)
+            | control::Outcome::Superseded) => known,
+        };
+        self.news.push(News::Done(ticket, outcome));
     }
 
     fn publish(&mut self, change: Change) {
@@ -374,7 +393,8 @@ impl World {
         self.pump();
         self.feed_pipes();
         if std::mem::take(&mut self.changed) {
-            self.upward.units(self.clock.now(), &self.snapshot());
+            let shown = |text: &str| self.plan.masked(text);
+            self.upward.units(self.clock.now(), &self.supervisor.snapshot(), &shown);
         }
         self.upward.flush();
         self.write_messages();

@@ -63,7 +63,8 @@ impl World {
     /// A program has ended. Another one may be fed by now: then nobody cares.
     pub(super) fn reader_ended(&mut self, ticket: u64, finished: &Finished) {
         let now = self.clock.now();
-        let said = last_line(&finished.output).map(|line| format!(": {line}")).unwrap_or_default();
+        let said = last_line(&finished.output).map(|line| format!(": {}", self.plan.masked(&line)));
+        let said = said.unwrap_or_default();
         let how = match &finished.end {
             End::Exited(status) => format!("has ended ({}{said})", status.words()),
             End::NotStarted(why) => format!("cannot be started ({why})"),

@@ -19,7 +19,6 @@ use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::machine;
 use crate::linux::recorder::Kind;
-use crate::linux::serve::News;
 use crate::linux::signals::Blocked;
 use crate::linux::slots::Slots;
 use crate::linux::spawn::{self, Stdio, What};
@@ -55,7 +54,7 @@ impl World {
         };
         match asked {
             Ok(binary) => self.asked_binary = Some(binary),
-            Err(why) => self.news.push(News::Done(ticket, Outcome::Failed(why))),
+            Err(why) => self.done(ticket, Outcome::Failed(why)),
         }
     }
 
@@ -114,7 +113,7 @@ impl World {
             End::TimedOut => Outcome::Failed(format!("`{}` has not answered in time", binary.display())),
             End::NotStarted(why) => Outcome::Failed(why.clone()),
         };
-        self.news.push(News::Done(ticket, outcome));
+        self.done(ticket, outcome);
     }
 
     /// Goes on as the new binary, once nothing is half done. Returns if there is nothing to do, or it cannot be.
@@ -150,8 +149,7 @@ impl World {
         };
         // Until the handlers of the new one stand, signals wait.
         let blocked = Blocked::all();
-        let slots = self.slots.clone();
-        let hand_over = |whether| slots.iter().for_each(|slots| slots.hand_over(whether));
+        let hand_over = |whether| self.slots.iter().for_each(|slots| slots.hand_over(whether));
         hand_over(true);
         let why = machine::execute_anew(&path, self.nofile);
         hand_over(false);

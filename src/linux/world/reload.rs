@@ -14,7 +14,6 @@ use crate::control::{self, Error, PlanChange, ReloadCall, ReloadReply, Ticket};
 use crate::linux::clock;
 use crate::linux::helper::{End, Finished, Helpers, Purpose};
 use crate::linux::log::Signatures;
-use crate::linux::serve::News;
 use crate::linux::spawn::{self, Stdio, What};
 use crate::linux::sys;
 use crate::plan::exec::{Reload, UnitExec};
@@ -28,7 +27,7 @@ use crate::supervisor::{self, Event, ExitStatus, Phase};
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What counts of units from their next start on.
-pub type Next = BTreeMap<UnitId, (UnitExec, About)>;
+pub type Next = BTreeMap<UnitId, (UnitPolicy, UnitExec, About)>;
 
 /// Makes a plan from the files as they are at that moment, or tells what is wrong with them.
 #[derive(Clone)]
@@ -84,11 +83,8 @@ impl World {
             Ok(new) => new,
             Err(problems) => return refused(problems),
         };
-        let known = |name: &String| {
-            [&self.plan, &new.plan]
-                .iter()
-                .any(|plan| plan.policy.units.iter().any(|unit| *unit.name == **name))
-        };
+        let known =
+            |name: &String| [&self.plan, &new.plan].iter().any(|plan| plan.policy.find(name).is_some());
         if let Some(unknown) = call.allow_destructive.iter().flatten().find(|name| !known(name)) {
             return refused(format!("error: `--allow-destructive`: there is no unit `{unknown}`"));
         }
@@ -168,12 +164,8 @@ impl World {
                 }
             }
         }
-        let mut policies: Vec<(UnitId, UnitPolicy)> = Vec::new();
-        self.next.clear();
-        for (id, (policy, exec, about)) in next {
-            policies.push((id, policy));
-            self.next.insert(id, (exec, about));
-        }
+        let policies = next.iter().map(|(id, (policy, _, _))| (*id, policy.clone())).collect();
+        self.next = next;
         self.options.role.clone_from(&plan.role);
         self.options.profile = plan.profile.as_ref().map(|(name, _)| name.clone());
         self.order = order;
@@ -201,8 +193,15 @@ impl World {
     pub(super) fn take_next(&mut self, id: UnitId) {
         self.pending
             .retain(|change| change.what == "removed" || self.plan.policy.find(&change.unit) != Some(id));
-        let Some((exec, about)) = self.next.remove(&id) else { return };
+        // Nor is it as an earlier runner has started it.
+        if let Some(unit) = self.unit(id) {
+            unit.started = None;
+        }
+        let Some((policy, exec, about)) = self.next.remove(&id) else { return };
         let number = id.0 as usize;
+        if let Some(place) = self.plan.policy.units.get_mut(number) {
+            *place = policy;
+        }
         if let (Some(unit), Some(place)) = (self.units.get_mut(number), self.plan.exec.get_mut(number)) {
             unit.log.redirect(&exec.log, patterns(&exec));
             *place = exec;
@@ -227,7 +226,7 @@ impl World {
             Ok(true) => control::Outcome::Done,
             Err(why) => control::Outcome::Failed(why),
         };
-        self.news.push(News::Done(ticket, outcome));
+        self.done(ticket, outcome);
     }
 
     /// True: it is done already.
@@ -272,7 +271,7 @@ impl World {
             End::TimedOut => control::Outcome::Failed("the reload command has not ended in time".to_owned()),
             End::NotStarted(why) => control::Outcome::Failed(why.clone()),
         };
-        self.news.push(News::Done(ticket, outcome));
+        self.done(ticket, outcome);
     }
 }
 
