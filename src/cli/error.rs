@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 /// systemd's own code for a program that it could not execute: no program means it, and `systemctl status` calls it `EXEC`.
-pub const NOT_EXECUTED: u8 = 203;
+const NOT_EXECUTED: u8 = 203;
 
 /// One row of the table of exit codes: code, name, meaning.
 pub const EXIT_CODES: &[(u8, &str, &str)] = &[

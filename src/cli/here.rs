@@ -3,6 +3,7 @@
 use crate::load::SearchPath;
 use crate::plan::EnvFileText;
 use crate::resolve::Dirs;
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -10,23 +11,33 @@ use std::path::{Path, PathBuf};
 /// The largest `env_file` that is read, in bytes.
 const ENV_FILE_MAX: u64 = 1 << 20;
 
-/// The run directory: `$RUNTIME_DIRECTORY`, for root `/run/tenon`, else `$XDG_RUNTIME_DIR/tenon`.
-fn run_dir() -> PathBuf {
-    folder("RUNTIME_DIRECTORY", "/run/tenon", || Some(variable("XDG_RUNTIME_DIR")?.join("tenon")))
-}
+/// Variables by name; a value need not be text.
+pub type Environ = Vec<(String, Vec<u8>)>;
 
-/// The folders that `dirs.*` name.
-pub fn dirs() -> Dirs {
-    let own_state = || {
-        let home = || Some(variable("HOME")?.join(".local/state"));
-        Some(variable("XDG_STATE_HOME").or_else(home)?.join("tenon"))
+/// The folders that `dirs.*` name, for whoever has this environment: those that systemd has made (of several, the first),
+/// the system's (`/run/tenon`), or, without root, the user's (`$XDG_RUNTIME_DIR/tenon`).
+pub fn dirs(environ: &Environ) -> Dirs {
+    let path = |name: &str| {
+        let (_, value) = environ.iter().find(|(known, value)| known == name && !value.is_empty())?;
+        Some(PathBuf::from(OsString::from_vec(value.clone())))
     };
-    let log = folder("LOGS_DIRECTORY", "/var/log/tenon", || Some(own_state()?.join("log")));
-    let state = folder("STATE_DIRECTORY", "/var/lib/tenon", own_state);
+    let own_run = || Some(path("XDG_RUNTIME_DIR")?.join("tenon"));
+    let own_state = || {
+        let home = || Some(path("HOME")?.join(".local/state"));
+        Some(path("XDG_STATE_HOME").or_else(home)?.join("tenon"))
+    };
+    let folder = |systemd: &str, system: &str, own: &dyn Fn() -> Option<PathBuf>| {
+        let given = path(systemd).and_then(|list| {
+            let first = list.to_str()?.split(':').next()?;
+            (!first.is_empty()).then(|| first.to_owned())
+        });
+        let own = || if nix::unistd::geteuid().is_root() { None } else { own() };
+        given.or_else(|| own().map(|own| own.display().to_string())).unwrap_or_else(|| system.to_owned())
+    };
     Dirs {
-        run: run_dir().display().to_string(),
-        log: log.display().to_string(),
-        state: state.display().to_string(),
+        run: folder("RUNTIME_DIRECTORY", "/run/tenon", &own_run),
+        log: folder("LOGS_DIRECTORY", "/var/log/tenon", &|| Some(own_state()?.join("log"))),
+        state: folder("STATE_DIRECTORY", "/var/lib/tenon", &own_state),
     }
 }
 
@@ -39,7 +50,7 @@ pub fn search_path() -> SearchPath {
 }
 
 /// The runner's own environment. A name that is not UTF-8 cannot be meant by anybody and is left out.
-pub fn environ() -> Vec<(String, Vec<u8>)> {
+pub fn environ() -> Environ {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_vec())))
         .collect()
@@ -49,7 +60,7 @@ pub fn environ() -> Vec<(String, Vec<u8>)> {
 ///
 /// # Errors
 /// It is gone, or somebody else's.
-pub fn environ_of(pid: i32) -> std::io::Result<Vec<(String, Vec<u8>)>> {
+pub fn environ_of(pid: i32) -> std::io::Result<Environ> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ"))?;
     let pairs = bytes.split(|byte| *byte == 0).filter_map(|entry| {
         let at = entry.iter().position(|byte| *byte == b'=')?;
@@ -83,18 +94,6 @@ pub fn env_file(path: &str) -> EnvFileText {
         Ok(_) => EnvFileText::Text(text),
         Err(error) => EnvFileText::Unreadable(error.to_string()),
     }
-}
-
-/// A folder that systemd has made for us (of several, the first), the system's, or, without root, the user's.
-fn folder(systemd: &str, system: &str, own: impl FnOnce() -> Option<PathBuf>) -> PathBuf {
-    let given = std::env::var(systemd).ok();
-    if let Some(first) =
-        given.as_deref().and_then(|value| value.split(':').next()).filter(|dir| !dir.is_empty())
-    {
-        return PathBuf::from(first);
-    }
-    let own = if nix::unistd::geteuid().is_root() { None } else { own() };
-    own.unwrap_or_else(|| PathBuf::from(system))
 }
 
 /// A path in the environment; an empty one is none.

@@ -1,14 +1,18 @@
 //! A unit that the files know and that does not run: why, and what would make it run.
 
+use super::commands::client::as_the_runner_sees;
 use super::error::{CliError, Kind};
 use super::pipeline::{Context, Resolved, Sees};
-use crate::config::tree::{Item, Node};
+use crate::control::client::Client;
 use crate::resolve::{Placement, Unit, UnitKind};
 
 /// Instead of "no unit is called": the runner knows the units of its plan only.
 pub fn explained(context: &Context, error: CliError) -> CliError {
     let Some(name) = error.unit.clone() else { return error };
-    let Ok(resolved) = context.resolve(&[], Sees::Machine) else { return error };
+    // Its role and its variables are not those of whoever asks.
+    let runner = Client::connect(&context.socket_path()).ok();
+    let (seen, _) = as_the_runner_sees(context, runner.as_ref());
+    let Ok(resolved) = seen.resolve(&[], Sees::Machine) else { return error };
     match resolved.graph.units.get(name.as_str()) {
         Some(unit) => not_planned(&resolved, unit),
         None => error,
@@ -66,15 +70,7 @@ fn in_conflict<'a>(resolved: &'a Resolved, unit: &Unit) -> Vec<&'a str> {
     let planned = resolved.graph.order.iter().filter_map(|name| units.get(name));
     let other = planned.filter(|other| other.placement.is_planned());
     other
-        .filter(|other| names(other, &unit.name) || names(unit, &other.name))
+        .filter(|other| other.is_rival_of(unit) || unit.is_rival_of(other))
         .map(|other| &*other.name)
         .collect()
-}
-
-fn names(unit: &Unit, other: &str) -> bool {
-    match unit.tree.get("conflicts").map(|node| &node.item) {
-        Some(Item::Array(items)) => items.iter().filter_map(Node::as_str).any(|name| name == other),
-        Some(Item::Str(name)) => name == other,
-        Some(_) | None => false,
-    }
 }

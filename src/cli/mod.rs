@@ -8,10 +8,12 @@
 //! - `toml_patch`, `write`: a value changed in a text that people wrote; a file replaced in one step.
 //! - `commands`: one file a verb.
 //! - `status_view`: the status table.
+//! - `mask`: what a report does not show.
+//! - `times`: durations as words of the command line.
 //! - `error`: kinds of failure and their exit codes.
 //! - `output`: the only place that prints.
 //!
-//! May import everything, of `linux` only `run` and `machine`.
+//! May import everything, of `linux` only `run`, `in_place` and `machine`.
 
 mod args;
 mod cat_view;

@@ -9,7 +9,7 @@
 
 use super::args::Global;
 use super::error::{CliError, Kind};
-use super::here;
+use super::here::{self, Environ};
 use super::known;
 use super::output::Output;
 use super::trust;
@@ -39,9 +39,6 @@ pub struct Context {
     /// What units inherit, where that is not the environment of this process: a runner's own.
     pub inherited: Option<Environ>,
 }
-
-/// Variables and their bytes.
-pub type Environ = Vec<(String, Vec<u8>)>;
 
 /// How much of this machine a verb may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,10 +135,12 @@ impl Context {
     pub fn resolve_loaded(&self, loaded: Loaded, sees: Sees) -> Result<Resolved, CliError> {
         let Loaded { mut sources, files, units, mut diagnostics } = loaded;
         let prepared = resolve::prepare(&files, &sources);
-        let facts = self.facts(&prepared, sees, &mut sources, &mut diagnostics)?;
-        let environ = (sees != Sees::Files).then(|| self.environ());
+        let own = || self.inherited.clone().unwrap_or_else(here::environ);
+        let environ = (sees != Sees::Files).then(own);
         let environment = environ.as_deref().map(texts);
-        let dirs = if sees == Sees::Files { Dirs::default() } else { dirs(prepared.node()) };
+        let dirs = environ.as_ref().map(|environ| dirs(prepared.node(), environ)).unwrap_or_default();
+        let machine = environment.as_ref().map(|environment| Machine { environment, dirs: &dirs, sees });
+        let facts = self.facts(&prepared, machine, &mut sources, &mut diagnostics)?;
         let options = Options {
             profile: self.global.profile.clone(),
             role: self.global.role.clone(),
@@ -200,11 +199,6 @@ impl Context {
         Ok(planned)
     }
 
-    /// What units inherit.
-    fn environ(&self) -> Environ {
-        self.inherited.clone().unwrap_or_else(here::environ)
-    }
-
     /// Says what is wrong.
     ///
     /// # Errors
@@ -240,32 +234,31 @@ impl Context {
         files.profiles.clear();
         let prepared = resolve::prepare(&files, &sources);
         let given = prepared.node().get("control.socket").and_then(Node::as_str);
-        given.map_or_else(|| Path::new(&dirs(prepared.node()).run).join("control.sock"), PathBuf::from)
+        let own = || Path::new(&dirs(prepared.node(), &here::environ()).run).join("control.sock");
+        given.map_or_else(own, PathBuf::from)
     }
 
     fn facts(
         &self,
         prepared: &Prepared,
-        sees: Sees,
+        machine: Option<Machine<'_>>,
         sources: &mut SourceMap,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Result<Option<Facts>, CliError> {
         if let Some(path) = &self.global.facts {
             return saved_facts(path, prepared, sources, diagnostics).map(Some);
         }
-        if sees == Sees::Files {
-            return Ok(None);
-        }
-        let mut env = texts(&self.environ());
+        let Some(Machine { environment, dirs, sees }) = machine else { return Ok(None) };
+        let mut env = environment.clone();
         env.extend(prepared.node_env());
-        let machine = Here { env, may_run_programs: sees == Sees::Programs };
-        let mut facts = Facts::gather(&machine, &prepared.fact_declarations());
+        let here = Here { env, may_run_programs: sees == Sees::Programs };
+        let mut facts = Facts::gather(&here, &prepared.fact_declarations());
         if let Some(remembered) = &self.remembered {
             facts.keep_answers(remembered);
         }
         // What only a program can tell was perhaps asked and written down before.
         if facts.declared().any(|(_, _, fact)| fact.not_asked)
-            && let Ok(text) = std::fs::read_to_string(saved_path(&dirs(prepared.node())))
+            && let Ok(text) = std::fs::read_to_string(saved_path(dirs))
             && let Ok(saved) = Facts::from_text(&text)
         {
             facts.fill_not_asked(&saved);
@@ -349,9 +342,17 @@ pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CliError
     }
 }
 
-/// The node file's folders, else this machine's.
-fn dirs(node: &Node) -> Dirs {
-    let machine = here::dirs();
+/// The machine, where it is looked at: as whom, and how closely.
+#[derive(Clone, Copy)]
+struct Machine<'a> {
+    environment: &'a IndexMap<String, String>,
+    dirs: &'a Dirs,
+    sees: Sees,
+}
+
+/// The node file's folders, else those of whoever has this environment.
+fn dirs(node: &Node, environ: &Environ) -> Dirs {
+    let machine = here::dirs(environ);
     let given =
         |key: &str, machine: String| node.get(key).and_then(Node::as_str).map_or(machine, str::to_owned);
     Dirs {

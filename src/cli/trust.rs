@@ -9,6 +9,7 @@
 //! may write these files could do no more than the user who runs tenon.
 
 use super::error::{CliError, Kind};
+use super::here::absolute;
 use super::pipeline::{Planned, Resolved};
 use super::profiles;
 use crate::diagnostic::{Code, Diagnostic, SourceMap};
@@ -171,10 +172,6 @@ fn of<'a>(named: impl Iterator<Item = &'a Named>) -> (Vec<PathBuf>, Vec<PathBuf>
     let folders: IndexSet<PathBuf> =
         files.iter().filter_map(|path| path.parent().map(Path::to_path_buf)).collect();
     (files, folders.into_iter().collect())
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// Profiles by name, with what they extend.

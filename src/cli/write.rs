@@ -12,11 +12,7 @@ use std::path::Path;
 /// # Errors
 /// [`Kind::Failed`] with the path and the system's reason; nothing has changed then.
 pub fn atomically(path: &Path, text: &str) -> Result<(), CliError> {
-    let failed = |error: std::io::Error| {
-        CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display()))
-    };
-    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    in_place_of(&real, text).map_err(failed)
+    replace(path, &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()), text)
 }
 
 /// The same where whoever may write into the folder is not to say what is written to: a link is replaced, not followed.
@@ -24,7 +20,11 @@ pub fn atomically(path: &Path, text: &str) -> Result<(), CliError> {
 /// # Errors
 /// As [`atomically`].
 pub fn atomically_here(path: &Path, text: &str) -> Result<(), CliError> {
-    in_place_of(path, text)
+    replace(path, path, text)
+}
+
+fn replace(path: &Path, real: &Path, text: &str) -> Result<(), CliError> {
+    in_place_of(real, text)
         .map_err(|error| CliError::new(Kind::Failed, format!("cannot write `{}`: {error}", path.display())))
 }
 

@@ -138,6 +138,8 @@ impl Client {
     }
 
     fn reply(&mut self, timeout: Option<Duration>) -> Result<Reply, ClientError> {
+        // No time at all is as little as there is: to the system it would mean for ever.
+        let timeout = timeout.map(|time| time.max(Duration::from_millis(1)));
         self.stream.set_read_timeout(timeout).map_err(|error| self.broken(error))?;
         let mut chunk = [0; 16 * 1024];
         loop {

@@ -178,16 +178,7 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             let units = some_units(&units, runner)?;
             begin(JobRequest::Start { units, replace: replace.unwrap_or(false) }, runner)
         }
-        "Stop" => {
-            let StopUnits { units, by_pattern, with_dependents } =
-                stop_units(&parameters(call)?, false, runner)?;
-            begin(JobRequest::Stop { units, by_pattern, with_dependents }, runner)
-        }
-        "Restart" => {
-            let StopUnits { units, by_pattern, with_dependents } =
-                stop_units(&parameters(call)?, true, runner)?;
-            begin(JobRequest::Restart { units, by_pattern, with_dependents }, runner)
-        }
+        "Stop" | "Restart" => begin(stop_request(&parameters(call)?, method == "Restart", runner)?, runner),
         "Hold" | "Unhold" => {
             let HoldCall { units } = parameters(call)?;
             let mut units = select(units.as_deref().unwrap_or_default(), runner)?;
@@ -200,7 +191,7 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
             let KillCall { unit, signal, scope } = parameters(call)?;
             let signal = parse_signal(signal.as_deref().unwrap_or("TERM"))
                 .ok_or_else(|| Error::InvalidParameter("signal".to_owned()))?;
-            let unit = one_unit(&unit, runner)?.unit;
+            one_unit(&unit, runner)?;
             begin(JobRequest::Kill { unit, signal, scope: scope.unwrap_or_default() }, runner)
         }
         "Wait" => {
@@ -212,14 +203,14 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         "Logs" => logs(&parameters(call)?, call.more, runner),
         "Why" => {
             let UnitCall { unit } = parameters(call)?;
-            let unit = one_unit(&unit, runner)?.unit;
+            one_unit(&unit, runner)?;
             let chain = runner.why(&unit);
             let signs = chain.iter().flat_map(|link| runner.signs(&link.unit)).collect();
             Ok(Answer::Reply(Reply::of(&WhyReply { chain, signs })))
         }
         "Probe" => {
             let UnitCall { unit } = parameters(call)?;
-            let unit = one_unit(&unit, runner)?.unit;
+            one_unit(&unit, runner)?;
             begin(JobRequest::Probe { unit }, runner)
         }
         "Reload" => runner.reload(&parameters(call)?).map(|reply| Answer::Reply(Reply::of(&reply))),
@@ -229,7 +220,7 @@ fn run(method: &str, call: &Call, runner: &mut dyn Runner) -> Result<Answer, Err
         }
         "ReloadUnit" => {
             let UnitCall { unit } = parameters(call)?;
-            let unit = one_unit(&unit, runner)?.unit;
+            one_unit(&unit, runner)?;
             begin(JobRequest::ReloadUnit { unit }, runner)
         }
         "GetPlan" => Ok(Answer::Reply(Reply::of(&PlanReply { plan: runner.plan() }))),
@@ -334,14 +325,8 @@ fn parameter_at_fault(message: &str, call: &Call) -> String {
     named.map_or_else(|| message.to_owned(), str::to_owned)
 }
 
-/// What a [`StopCall`] is about.
-struct StopUnits {
-    units: Vec<String>,
-    by_pattern: Vec<String>,
-    with_dependents: bool,
-}
-
-fn stop_units(call: &StopCall, restart: bool, runner: &dyn Runner) -> Result<StopUnits, Error> {
+/// A stop, or one with a start behind it.
+fn stop_request(call: &StopCall, restart: bool, runner: &dyn Runner) -> Result<JobRequest, Error> {
     let units = some_units(&call.units, runner)?;
     let with_dependents = call.with_dependents.unwrap_or(false);
     if with_dependents && call.spare_data == Some(true) {
@@ -352,7 +337,11 @@ fn stop_units(call: &StopCall, restart: bool, runner: &dyn Runner) -> Result<Sto
         }
     }
     let by_pattern = units.iter().filter(|unit| !call.units.contains(unit)).cloned().collect();
-    Ok(StopUnits { units, by_pattern, with_dependents })
+    Ok(if restart {
+        JobRequest::Restart { units, by_pattern, with_dependents }
+    } else {
+        JobRequest::Stop { units, by_pattern, with_dependents }
+    })
 }
 
 /// At least one unit.
@@ -363,16 +352,18 @@ fn some_units(selectors: &[String], runner: &dyn Runner) -> Result<Vec<String>, 
     select(selectors, runner)
 }
 
-/// Exactly one unit.
-fn one_unit(name: &str, runner: &dyn Runner) -> Result<UnitSnapshot, Error> {
+/// There is a unit of exactly this name.
+fn one_unit(name: &str, runner: &dyn Runner) -> Result<(), Error> {
     let units = runner.units();
     let names: Vec<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();
-    let unknown = unknown_unit(name, &names);
-    units.into_iter().find(|unit| unit.unit == name).ok_or(unknown)
+    if names.contains(&name) { Ok(()) } else { Err(unknown_unit(name, &names)) }
 }
 
 /// The units that names, globs and labels stand for, in plan order, each once.
 fn select(selectors: &[String], runner: &dyn Runner) -> Result<Vec<String>, Error> {
+    if selectors.is_empty() {
+        return Ok(Vec::new());
+    }
     let units = runner.units();
     let names: Vec<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();
     let mut chosen = vec![false; names.len()];

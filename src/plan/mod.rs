@@ -42,7 +42,6 @@ pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
 pub use secrets::{MASK, Settings, masked, ordered, tells};
-pub use select::selects;
 
 use crate::config::tree::Layer;
 use crate::diagnostic::Span;

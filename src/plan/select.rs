@@ -10,7 +10,7 @@ pub(super) fn matches(selector: &str, unit: &Unit) -> bool {
 }
 
 /// Whether a table with `labels` and/or `units` means this unit; `None` = it has neither.
-pub fn selects(table: &Table, unit: &Unit) -> Option<bool> {
+pub(super) fn selects(table: &Table, unit: &Unit) -> Option<bool> {
     let (labels, units) = (table.get("labels"), table.get("units"));
     if labels.is_none() && units.is_none() {
         return None;

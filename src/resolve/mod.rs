@@ -200,6 +200,17 @@ pub enum UnitKind {
     Settings,
 }
 
+impl Unit {
+    /// Whether it names the other in `conflicts`: looked up if it runs, else as it is written.
+    pub fn is_rival_of(&self, other: &Unit) -> bool {
+        self.conflicts.iter().any(|(name, _)| *name == other.name)
+            || edges::selectors(&self.tree, "conflicts").iter().any(|(selector, _)| {
+                selector.matches(&other.name, &other.labels)
+                    || selector.name().is_some_and(|name| other.template.as_deref() == Some(name))
+            })
+    }
+}
+
 /// Whether and why a unit runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {

@@ -50,10 +50,10 @@ impl Inherited {
 
 /// The same context, seen from where the runner stands: with its environment, and the role that this gives it. A shell
 /// over ssh has other variables than a service.
-pub fn as_the_runner_sees(context: &Context) -> (Context, Inherited) {
+pub fn as_the_runner_sees(context: &Context, runner: Option<&Client>) -> (Context, Inherited) {
     let mut seen = context.clone();
-    let Ok(client) = Client::connect(&context.socket_path()) else { return (seen, Inherited::NoRunner) };
-    let Some(pid) = client.runner_pid() else {
+    let Some(runner) = runner else { return (seen, Inherited::NoRunner) };
+    let Some(pid) = runner.runner_pid() else {
         return (seen, Inherited::Here("it is in another pid namespace".to_owned()));
     };
     match here::environ_of(pid) {

@@ -4,10 +4,12 @@
 //! difference as long as it waits.
 
 use super::client::{Inherited, SOON, as_the_runner_sees, connect};
+use super::reload::PLANNING;
 use crate::cli::args::DiffArgs;
 use crate::cli::error::CliError;
 use crate::cli::pipeline::{Context, Sees};
-use crate::control::message::{PlanChange, PlanReply, StatusCall, StatusReply};
+use crate::control::client::Client;
+use crate::control::message::{PlanChange, PlanReply, ReloadCall, ReloadReply, StatusCall, StatusReply};
 use crate::plan::view::{self, Change, Changed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -18,19 +20,21 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<ExitCode, CliError> {
         let mut other = context.clone();
         other.global.dir = vec![folder.clone()];
         let name = folder.display().to_string();
-        (plan(context)?, plan(&other)?, name, Inherited::NoRunner, Vec::new())
+        (plan(context)?, plan(&other)?, name, Inherited::NoRunner, Pending::default())
     } else {
         let mut runner = connect(context)?;
-        let (seen, inherited) = as_the_runner_sees(context);
+        let (seen, inherited) = as_the_runner_sees(context, Some(&runner));
         let now = plan(&seen)?;
         let reply: PlanReply = runner.call("GetPlan", &json!({}), SOON)?;
         let status: StatusReply = runner.call("Status", &StatusCall { units: None }, SOON)?;
-        (now, reply.plan, "what runs".to_owned(), inherited, status.pending)
+        let open = if status.pending.is_empty() { None } else { still_open(&mut runner) };
+        let pending = Pending { changes: status.pending, open };
+        (now, reply.plan, "what runs".to_owned(), inherited, pending)
     };
     let read = view::compare(&old, &now);
     // Everything that differs was taken back before it counted.
-    let taken_back = !read.is_empty() && !pending.is_empty();
-    let changed = since_started(read, &pending);
+    let taken_back = !read.is_empty() && !pending.changes.is_empty();
+    let changed = pending.since_started(read);
     let same = changed.is_empty() && (taken_back || old["fingerprint"] == now["fingerprint"]);
     let caveat = inherited.caveat().filter(|_| !same && !context.output.is_json());
     if context.output.is_json() {
@@ -59,8 +63,36 @@ fn plan(context: &Context) -> Result<Value, CliError> {
     Ok(view::json(&planned.plan, &planned.resolved.sources))
 }
 
-/// What differs from the runner's plan, and what of that plan waits: what differs from what runs.
-fn since_started(mut changed: Vec<Changed>, pending: &[PlanChange]) -> Vec<Changed> {
+/// What waits for a restart.
+#[derive(Default)]
+struct Pending {
+    changes: Vec<PlanChange>,
+    /// The units that would still be other ones with the files as they are now, as the runner tells it: it knows what it
+    /// has started, secrets and all. `None`: it does not tell.
+    open: Option<Vec<String>>,
+}
+
+/// Asks the runner for that; nothing changes.
+fn still_open(runner: &mut Client) -> Option<Vec<String>> {
+    let call = ReloadCall { dry_run: Some(true), ..ReloadCall::default() };
+    let reply: ReloadReply = runner.call("Reload", &call, PLANNING).ok()?;
+    reply.accepted.then(|| reply.changes.into_iter().map(|change| change.unit).collect())
+}
+
+impl Pending {
+    /// What differs from the runner's plan, and what of that plan waits: what differs from what runs.
+    fn since_started(&self, changed: Vec<Changed>) -> Vec<Changed> {
+        let mut all = joined(changed, &self.changes);
+        if let Some(open) = &self.open {
+            let waits = |unit: &str| self.changes.iter().any(|change| change.unit == unit);
+            all.retain(|one| !waits(&one.unit) || open.contains(&one.unit));
+        }
+        all
+    }
+}
+
+/// The same, as far as the words tell.
+fn joined(mut changed: Vec<Changed>, pending: &[PlanChange]) -> Vec<Changed> {
     for waits in pending {
         let at = changed.iter().position(|unit| unit.unit == waits.unit);
         let what = match waits.what.as_str() {
@@ -98,16 +130,16 @@ fn add(changes: &mut Vec<Change>, waits: &str, class: &str) {
     };
     let because = format!("pending ({class}): it runs with what it was started with");
     let known = parts(waits).and_then(|(head, before, after)| {
-        let at = changes.iter().position(|change| {
-            parts(&change.words).is_some_and(|(other, from, _)| other == head && from == after)
+        let (at, now) = changes.iter().enumerate().find_map(|(at, change)| {
+            let (other, from, now) = parts(&change.words)?;
+            (other == head && from == after).then_some((at, now))
         })?;
-        Some((at, head, before))
+        Some((at, head, before, now))
     });
-    let Some((at, head, before)) = known else {
+    let Some((at, head, before, now)) = known else {
         changes.push(Change { words: waits.to_owned(), because });
         return;
     };
-    let now = parts(&changes[at].words).map(|(_, _, now)| now).unwrap_or_default();
     // Two secrets look alike.
     if before == now && !now.contains("***") {
         changes.remove(at);
@@ -137,7 +169,7 @@ mod tests {
             lines: lines(waits),
             applied: false,
         };
-        let told = since_started(changed, &[pending]);
+        let told = joined(changed, &[pending]);
         let words: Vec<&str> =
             told.iter().flat_map(|unit| &unit.changes).map(|change| change.words.as_str()).collect();
         assert_eq!(words.join("; "), expected);
@@ -169,7 +201,7 @@ mod tests {
             lines: Vec::new(),
             applied: false,
         };
-        assert!(since_started(vec![unit("added")], std::slice::from_ref(&waits)).is_empty());
-        assert_eq!(since_started(Vec::new(), &[waits]), [unit("removed")]);
+        assert!(joined(vec![unit("added")], std::slice::from_ref(&waits)).is_empty());
+        assert_eq!(joined(Vec::new(), &[waits]), [unit("removed")]);
     }
 }

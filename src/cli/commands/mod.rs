@@ -4,7 +4,7 @@ mod about;
 mod become_unit;
 mod cat;
 mod check;
-mod client;
+pub(super) mod client;
 mod diff;
 mod env;
 mod events;

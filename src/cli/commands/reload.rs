@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Facts may take a while to be found.
-const PLANNING: Option<Duration> = Some(Duration::from_secs(60));
+pub const PLANNING: Option<Duration> = Some(Duration::from_secs(60));
 
 /// Runs `reload`.
 pub fn run(context: &Context, args: &ReloadArgs) -> Result<(), CliError> {

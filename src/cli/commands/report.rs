@@ -51,7 +51,11 @@ fn gather(context: &Context) -> Result<Report, CliError> {
     let resolved = context.resolve(&[], Sees::Machine)?;
     let (planned, diagnostics) = build(resolved, Sees::Machine);
     let problems = human(&once(&diagnostics), &planned.resolved.sources, false);
-    let mask = Mask::new(&planned.plan, &here::environ(), &planned.resolved.sources);
+    let mask = Mask::new(
+        &planned.plan,
+        planned.resolved.environ.as_deref().unwrap_or_default(),
+        &planned.resolved.sources,
+    );
     let status = connect(context).and_then(|mut client| {
         let status: StatusReply = client.call("Status", &StatusCall::default(), SOON)?;
         Ok(status)

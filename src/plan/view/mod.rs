@@ -45,7 +45,7 @@ fn shown(plan: &Plan, traced: &Traced) -> String {
 }
 
 /// The layer in words: `rule one-attempt`, `unit file`.
-pub fn layer(origin: &Origin) -> String {
+fn layer(origin: &Origin) -> String {
     match &origin.layer {
         OriginLayer::Inherited => "inherited".into(),
         OriginLayer::EnvFile { .. } => "env_file".into(),
@@ -85,7 +85,7 @@ fn place_of(sources: &SourceMap, span: Span) -> String {
 }
 
 /// The layer that won, with its place: `rule one-attempt, web.toml:77`.
-fn winner(sources: &SourceMap, traced: &Traced) -> String {
+pub fn winner(sources: &SourceMap, traced: &Traced) -> String {
     match traced.winner() {
         Some(origin) => match place(sources, origin) {
             Some(place) => format!("{}, {place}", layer(origin)),

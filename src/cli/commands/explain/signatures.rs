@@ -1,11 +1,12 @@
 //! Signatures of output (`[signature.X]`) as `tenon explain` tells them: they are data of units and profiles, so they are
 //! looked up in the files, whether this node reads their output or not.
 
-use crate::cli::pipeline::{Context, Resolved, Sees};
+use crate::cli::pipeline::{Context, Planned, Sees, build};
 use crate::config::parse;
 use crate::config::tree::{Layer, Node, Table};
 use crate::diagnostic::Span;
-use crate::plan::selects;
+use crate::plan::exec::UnitExec;
+use crate::plan::{About, Plan};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -36,7 +37,8 @@ pub fn find(context: &Context, word: &str) -> (Found, Vec<String>) {
     let Ok(resolved) = context.resolve(&[], Sees::Machine) else {
         return (Found { written: Vec::new() }, Vec::new());
     };
-    let all = written(&resolved);
+    let (planned, _) = build(resolved, Sees::Machine);
+    let all = written(&planned);
     let names: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
     let name = word.trim_start_matches('[').trim_end_matches(']');
     let name = name.strip_prefix("signature.").unwrap_or(name);
@@ -52,7 +54,8 @@ pub fn find(context: &Context, word: &str) -> (Found, Vec<String>) {
 }
 
 /// Every signature that a file of the search path holds, and who is searched for it.
-fn written(resolved: &Resolved) -> Vec<Written> {
+fn written(planned: &Planned) -> Vec<Written> {
+    let resolved = &planned.resolved;
     let named = resolved.files.units.values().chain(resolved.files.profiles.values());
     let files = named.flat_map(|named| named.file.iter().chain(&named.drop_ins));
     let mut out = Vec::new();
@@ -76,7 +79,7 @@ fn written(resolved: &Resolved) -> Vec<Written> {
                 pattern: text("pattern"),
                 hint: text("hint"),
                 selectors: selectors.collect(),
-                units: searched(resolved, name, key),
+                units: searched(planned, name, signature.get("hint").map_or(key, |hint| hint.span)),
             });
         }
     }
@@ -84,24 +87,14 @@ fn written(resolved: &Resolved) -> Vec<Written> {
 }
 
 /// The units of this node whose output is searched for the signature that is written there.
-fn searched(resolved: &Resolved, name: &str, key: Span) -> Vec<String> {
-    let entry = |tree: &Node| {
-        let table = tree.get("signature").and_then(Node::as_table)?;
-        let entry = table.entries.get(name)?;
-        (entry.key == key).then(|| entry.node.clone())
+fn searched(planned: &Planned, name: &str, place: Span) -> Vec<String> {
+    let Plan { policy, exec, about, .. } = &planned.plan;
+    let units = policy.units.iter().zip(exec.iter().zip(about));
+    let is_searched = |(exec, about): (&UnitExec, &About)| {
+        exec.signatures.iter().zip(&about.signatures).any(|(one, at)| one.name == name && *at == place)
     };
-    let theirs = resolved.graph.profile.as_ref().and_then(|profile| entry(&profile.tree));
-    let planned = resolved.graph.units.values().filter(|unit| unit.placement.is_planned());
-    let is_searched = |unit: &&crate::resolve::Unit| {
-        let meant = |node: &Node| node.as_table().is_some_and(|table| selects(table, unit) != Some(false));
-        // Of two with one name the unit's own counts.
-        let own = unit.tree.get("signature").and_then(Node::as_table).and_then(|table| table.get(name));
-        match own {
-            Some(_) => entry(&unit.tree).is_some_and(|node| meant(&node)),
-            None => theirs.as_ref().is_some_and(meant),
-        }
-    };
-    planned.filter(is_searched).map(|unit| unit.name.to_string()).collect()
+    let units = units.filter(|(unit, made)| unit.has_own_process() && is_searched(*made));
+    units.map(|(unit, _)| unit.name.to_string()).collect()
 }
 
 impl Found {

@@ -209,9 +209,8 @@ fn finish(
     let before = target.before.as_deref().unwrap_or_default();
     let shown = target.path.display().to_string();
     let diff = similar::TextDiff::from_lines(before, text).unified_diff().header(&shown, &shown).to_string();
-    let running = effect::running(context, effect);
     if !context.output.is_json() {
-        context.output.data(&format!("{diff}\n{}", effect::text(effect, running.as_deref())))?;
+        context.output.data(&format!("{diff}\n{}", effect::text(effect)))?;
     }
     let written = !dry_run && context.output.ask("write it?") != Some(false);
     if written {
@@ -219,7 +218,7 @@ fn finish(
         atomically(&target.path, text)?;
     }
     if context.output.is_json() {
-        let mut report = effect::json(effect, running.as_deref());
+        let mut report = effect::json(effect);
         report["file"] = json!(shown);
         report["diff"] = json!(diff);
         report["written"] = json!(written);

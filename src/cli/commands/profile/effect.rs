@@ -50,12 +50,16 @@ pub struct Effect {
     warnings: usize,
     /// Whose environment stands for what units inherit.
     inherited: Inherited,
+    /// Units that the change touches and that run now; `None` = no runner is up.
+    running: Option<Vec<Running>>,
 }
 
 /// Judges the new text with every profile it reaches. What was wrong before is not its fault, except beside it: next to
 /// a file that cannot be read nothing can be judged.
 pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) -> Result<Effect, CliError> {
-    let (context, inherited) = &as_the_runner_sees(context);
+    let runner = Client::connect(&context.socket_path()).ok();
+    let (context, inherited) = as_the_runner_sees(context, runner.as_ref());
+    let context = &context;
     let mut changed = loaded.clone();
     overlay::lay(&mut changed, &target.name, &target.path, text);
     let reached = profiles::reached(&changed.files, &changed.sources, &target.name);
@@ -87,7 +91,7 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
     };
     let warnings = news.refuse(context, &changed, target, &own)?;
     let idle = idle::places(target, text, &own);
-    Ok(Effect {
+    let mut effect = Effect {
         here: here_choice,
         reached: here_is_reached,
         difference,
@@ -95,8 +99,11 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
         others,
         idle,
         warnings,
-        inherited: inherited.clone(),
-    })
+        inherited,
+        running: None,
+    };
+    effect.running = runner.and_then(|runner| running(runner, &effect));
+    Ok(effect)
 }
 
 /// What is said of the changed files.
@@ -229,16 +236,15 @@ fn unindented(text: &str) -> String {
 }
 
 /// A unit that runs now and would have to be started anew.
-pub struct Running {
+struct Running {
     unit: String,
     pid: i32,
     holds_data: bool,
 }
 
-/// Units of a runner that the change touches; `None` = no runner is up.
-pub fn running(context: &Context, effect: &Effect) -> Option<Vec<Running>> {
-    let mut client = Client::connect(&context.socket_path()).ok()?;
-    let status: StatusReply = client.call("Status", &StatusCall::default(), RUNNER).ok()?;
+/// Units of a runner that the change touches; `None` = it does not answer.
+fn running(mut runner: Client, effect: &Effect) -> Option<Vec<Running>> {
+    let status: StatusReply = runner.call("Status", &StatusCall::default(), RUNNER).ok()?;
     let runs_with = status.runner.profile.as_deref();
     // A runner that was told another profile than this call goes on with its own.
     let other = effect.others.iter().find(|(known, _)| Some(known.as_str()) == runs_with);
@@ -261,7 +267,7 @@ fn words(choice: &Choice) -> String {
 }
 
 /// All of it for people.
-pub fn text(effect: &Effect, running: Option<&[Running]>) -> String {
+pub fn text(effect: &Effect) -> String {
     let mut out = String::new();
     let (before, after) = &effect.here;
     if name(before) != name(after) {
@@ -289,7 +295,7 @@ pub fn text(effect: &Effect, running: Option<&[Running]>) -> String {
     if let Some(caveat) = effect.inherited.caveat() {
         let _ = writeln!(out, "{caveat}");
     }
-    match running {
+    match effect.running.as_deref() {
         None => out.push_str("no runner is up: nothing that runs is touched\n"),
         Some([]) => out.push_str("nothing that runs needs a restart\n"),
         Some(units) => {
@@ -303,7 +309,7 @@ pub fn text(effect: &Effect, running: Option<&[Running]>) -> String {
 }
 
 /// All of it for programs.
-pub fn json(effect: &Effect, running: Option<&[Running]>) -> Value {
+pub fn json(effect: &Effect) -> Value {
     let choice =
         |choice: &Choice| choice.as_ref().map(|(name, because)| json!({ "name": name, "because": because }));
     let both =
@@ -319,7 +325,7 @@ pub fn json(effect: &Effect, running: Option<&[Running]>) -> Value {
     let here = one(name(&effect.here.1), true, &effect.difference);
     let here = Some(here).filter(|_| effect.here.1.is_some() || !effect.difference.is_empty());
     let others = effect.others.iter().map(|(name, difference)| one(Some(name), false, difference));
-    let running = running.map(|units| {
+    let running = effect.running.as_ref().map(|units| {
         let one =
             |unit: &Running| json!({ "unit": unit.unit, "pid": unit.pid, "holds_data": unit.holds_data });
         units.iter().map(one).collect::<Vec<_>>()

@@ -5,7 +5,7 @@ use super::change::{Target, node};
 use super::effect::shown;
 use crate::cli::pipeline::Planned;
 use crate::config::tree::Layer;
-use crate::plan::view::layer;
+use crate::plan::view;
 use crate::plan::{About, Origin, OriginLayer};
 use std::collections::BTreeSet;
 use toml_edit::{DocumentMut, Item};
@@ -65,27 +65,20 @@ fn overridden(target: &Target, path: &[String], after: &Planned) -> Option<Strin
     elsewhere.then(|| format!("`{}`: {} sets it, too, and wins", key.join("."), sources.place(node.span)))
 }
 
-fn place(origin: &Origin, after: &Planned) -> String {
-    match (&origin.layer, origin.span) {
-        (OriginLayer::EnvFile { path, line }, _) => format!(", {path}:{line}"),
-        (_, Some(span)) => format!(", {}", after.resolved.sources.place(span)),
-        (_, None) => String::new(),
-    }
-}
-
 /// Units that give the variable a value of their own: `default` never beats a person.
 fn beaten(rule: &str, variable: &str, after: &Planned, out: &mut Vec<String>) {
     for (unit, about) in after.plan.policy.units.iter().zip(&after.plan.about) {
         let Some(traced) = about.env.iter().find(|traced| traced.name == variable) else { continue };
         let mine = |origin: &Origin| matches!(&origin.layer, OriginLayer::Rule { name, profile: true } if name == rule);
         let kept = traced.chain.iter().any(|origin| mine(origin) && origin.action == "kept");
-        let winner = traced.winner();
-        let Some(winner) = winner.filter(|winner| kept && !mine(winner)) else { continue };
+        if !kept || traced.winner().is_none_or(mine) {
+            continue;
+        }
         let value = match &traced.value {
             Some(value) if !traced.secret => format!(" to {value}"),
             _ => String::new(),
         };
-        let who = format!("{}{}", layer(winner), place(winner, after));
+        let who = view::winner(&after.resolved.sources, traced);
         out.push(format!("on {}: {variable} is set{value} already ({who}), and that wins", unit.name));
     }
     silent(rule, after, out);
