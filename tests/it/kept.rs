@@ -251,7 +251,7 @@ fn what_is_removed_between_two_runners_is_stopped_in_order() {
         fs::remove_file(env.path("node/units/gone.toml")).unwrap();
         runner = next(&env, runner, way);
         // It is back before it is gone: the one is down before the other is started.
-        env.shell("gone", &script.replace("& echo $! > left", "&"), stop);
+        env.shell("gone", &script.replace("& echo $! > left;", "&"), stop);
         env.node(&["reload"]).code(0);
         assert!(lives(pid), "{way}: it has a second to end");
         until("another one", || env.field("gone", "pid").as_i64().filter(|new| *new != i64::from(pid)));
