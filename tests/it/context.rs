@@ -5,8 +5,8 @@ use std::fs;
 use nix::unistd::geteuid;
 
 use crate::env::TestEnv;
-use crate::pid1::skip;
 use crate::runner::{MODES, Runner, until};
+use crate::skip::skip;
 
 const PLAIN: crate::runner::Mode = MODES[0];
 
@@ -30,7 +30,7 @@ fn setting(facts: &serde_json::Value, name: &str) -> String {
 #[allow(clippy::too_many_lines, reason = "one unit with everything, looked at from every side")]
 fn everything_takes_effect_and_is_shown() {
     if !geteuid().is_root() {
-        return skip("context", "only root may set what is tested here");
+        return skip("other", "context", "only root may set what is tested here");
     }
     let env = TestEnv::new();
     fs::write(env.path("secret"), "s3cret").unwrap();
@@ -181,7 +181,7 @@ fn a_kill_for_memory_is_known_as_one() {
     let above =
         std::path::Path::new("/sys/fs/cgroup/memory").join(format!("tenon-test-{}", std::process::id()));
     if fs::create_dir(&above).is_err() {
-        return skip("oom", "there is no memory cgroup (version 1) that can be made here");
+        return skip("other", "oom", "there is no memory cgroup (version 1) that can be made here");
     }
     fs::write(above.join("memory.limit_in_bytes"), "64M").unwrap();
     let env = TestEnv::new();

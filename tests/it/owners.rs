@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use nix::unistd::geteuid;
 
 use crate::env::TestEnv;
-use crate::pid1::skip;
 use crate::runner::{MODES, until};
+use crate::skip::skip;
 
 /// The parent is alive and never waits: nobody else can reap them.
 #[test]
@@ -43,7 +43,7 @@ fn a_zombie_is_told_with_the_process_that_does_not_wait_for_it() {
 #[test]
 fn a_user_is_looked_up_with_its_groups() {
     if !geteuid().is_root() {
-        return skip("user look-up", "only root changes users");
+        return skip("other", "user look-up", "only root changes users");
     }
     let env = TestEnv::new();
     std::fs::set_permissions(env.path(""), PermissionsExt::from_mode(0o755)).unwrap();
@@ -79,7 +79,7 @@ fn a_user_is_looked_up_with_its_groups() {
 #[test]
 fn ambient_capabilities_that_cannot_be_had() {
     if !geteuid().is_root() {
-        return skip("ambient capabilities", "only root can take them away first");
+        return skip("other", "ambient capabilities", "only root can take them away first");
     }
     let few = "exec setpriv --inh-caps=-all --bounding-set=-all,+setuid,+setgid,+kill \"$@\"";
     let check = |degrade: &str, runs: bool| {

@@ -11,6 +11,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::env::TestEnv;
 use crate::puppet;
 use crate::runner::{MODES, Mode, Runner, lives, until};
+use crate::skip::skip;
 
 /// Runs a row in all modes side by side. What this machine does not allow is said, and counted.
 #[track_caller]
@@ -18,7 +19,11 @@ fn row(name: &str, script: impl Fn(Mode) + Sync) {
     let modes: Vec<Mode> = if geteuid().is_root() {
         MODES.to_vec()
     } else {
-        skip(name, "only root makes PID namespaces and changes users: it ran as an ordinary process alone");
+        skip(
+            "other",
+            name,
+            "only root makes PID namespaces and changes users: it ran as an ordinary process alone",
+        );
         vec![Mode { first: false, nobody: false }]
     };
     std::thread::scope(|scope| {
@@ -31,16 +36,6 @@ fn row(name: &str, script: impl Fn(Mode) + Sync) {
             }
         }
     });
-}
-
-/// A skip is never silent.
-#[allow(clippy::print_stdout, reason = "this is where a person reading the test's output sees it")]
-pub fn skip(test: &str, reason: &str) {
-    println!("SKIP: {test}: {reason}");
-    if let Ok(path) = std::env::var("TENON_SKIPPED") {
-        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
-        file.write_all(format!("other\t{test}\t{reason}\n").as_bytes()).unwrap();
-    }
 }
 
 const RUN: [&str; 3] = ["--dir", "node", "run"];
@@ -164,7 +159,7 @@ fn row_6_the_exit_status_is_that_of_the_main_unit() {
 #[test]
 fn row_7_without_rights_and_without_a_place_to_write() {
     if !geteuid().is_root() {
-        return skip("row 7", "only root can take the rights away");
+        return skip("other", "row 7", "only root can take the rights away");
     }
     row("row 7", |mode| {
         let env = TestEnv::new();
@@ -271,7 +266,7 @@ fn row_10_every_line_arrives_before_the_end_is_told() {
 #[test]
 fn row_11_a_full_disk_blocks_nobody_and_is_counted() {
     if !geteuid().is_root() {
-        return skip("row 11", "only root can mount a small disk");
+        return skip("other", "row 11", "only root can mount a small disk");
     }
     row("row 11", |mode| {
         let env = TestEnv::new();

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::env::TestEnv;
 use crate::runner::{lives, until};
+use crate::skip::skip;
 
 /// Waits for a file that a unit writes, and reads a number from it.
 fn number_in(path: &std::path::Path) -> i32 {
@@ -234,7 +235,7 @@ fn signals_to_the_runner() {
 #[test]
 fn another_user_reads_its_output_and_tells_that_it_is_ready() {
     if !nix::unistd::Uid::effective().is_root() {
-        return;
+        return skip("other", "another user's output", "only root changes users");
     }
     let env = TestEnv::new();
     // Writes through /dev/stdout, which opens the pipe anew with the rights of the user.
@@ -337,8 +338,8 @@ fn as_pid_1_of_its_namespace() {
     let output = command.args(["run", "--", "sh", "-c", script]).env("HOME", env.path("")).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("unshare failed") {
-        // Not allowed here (an unprivileged container); the real thing is tested with OCI runtimes.
-        return;
+        let reason = "unshare is not allowed here; tests/real/oci has the real thing";
+        return skip("other", "PID 1 of a namespace", reason);
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up 1\n", "{error}");
     assert_eq!(output.status.code(), Some(5), "{error}");

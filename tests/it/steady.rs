@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::env::{TestEnv, binary};
-use crate::pid1::skip;
 use crate::runner::until;
+use crate::skip::skip;
 
 #[test]
 fn a_wrong_path_tried_for_ever_starves_nobody() {
@@ -80,7 +80,7 @@ fn shim(env: &TestEnv) -> Option<String> {
     let test = "a wall clock that jumps";
     let program = fs::read(binary()).unwrap();
     if !program.windows(4).take(4096).any(|word| word == b"/ld-" || word == b"ld-l") {
-        skip(test, "nothing can be loaded into a static binary");
+        skip("other", test, "nothing can be loaded into a static binary");
         return None;
     }
     let (source, library) = (env.path("wall.c"), env.path("wall.so"));
