@@ -52,8 +52,10 @@ fn run() -> Result<(), String> {
         return Err("usage: tenon-mutants JUDGE OUT FILE...".to_owned());
     };
     let files: Vec<String> = words.collect();
-    let mutants = list::list(&judge, &files)?;
-    let only = std::env::var("TENON_MUTANTS_ONLY").ok();
+    let mut mutants = list::list(&judge, &files)?;
+    if let Ok(only) = std::env::var("TENON_MUTANTS_ONLY") {
+        mutants.retain(|mutant| mutant.name.contains(&only));
+    }
     fs::create_dir_all(&out).map_err(|error| format!("{out}: {error}"))?;
     let mut judge = Judge::new(&judge, &mutants)?;
     let program = judge.build()?;
@@ -66,17 +68,17 @@ fn run() -> Result<(), String> {
         };
         found.entry(group).or_default().push(mutant.name.clone());
     }
-    let open: Vec<&Mutant> = mutants
-        .iter()
-        .filter(|mutant| !judge.unviable.contains(&mutant.number) && !judge.rest.contains(&mutant.number))
-        .filter(|mutant| only.as_ref().is_none_or(|only| mutant.name.contains(only.as_str())))
-        .collect();
-    let trial = Trial::new(&program)?;
+    let open: Vec<&Mutant> = mutants.iter().filter(|mutant| judge.is_switched(mutant)).collect();
+    let trial = Trial { program: &program };
+    let since = Instant::now();
+    if trial.verdict(0) != "missed" {
+        return Err("the tests fail although nothing is changed".to_owned());
+    }
     println!(
         "{} changes, {} of them to be judged, a trial takes {:?}",
         mutants.len(),
         open.len(),
-        trial.length
+        since.elapsed()
     );
     for (mutant, verdict) in trial.all(&open) {
         found.entry(verdict).or_default().push(mutant.name.clone());
@@ -126,10 +128,11 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(path: &'a str, mutants: &'a [Mutant]) -> Result<Self, String> {
         let mut sources = BTreeMap::new();
-        for mutant in mutants {
-            let file = Path::new(path).join(&mutant.file);
-            let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            sources.insert(mutant.file.clone(), text);
+        let files: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.file.as_str()).collect();
+        for file in files {
+            let place = Path::new(path).join(file);
+            let text = fs::read_to_string(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+            sources.insert(file.to_owned(), text);
         }
         // A function's value cannot be two different iterators.
         let hidden =
@@ -138,15 +141,17 @@ impl<'a> Judge<'a> {
         Ok(Self { path, mutants, sources, woven: BTreeMap::new(), unviable: BTreeSet::new(), rest })
     }
 
+    /// Whether a change stands behind a switch.
+    fn is_switched(&self, mutant: &Mutant) -> bool {
+        !self.unviable.contains(&mutant.number) && !self.rest.contains(&mutant.number)
+    }
+
     fn weave(&mut self) -> Result<(), String> {
         for (file, source) in &self.sources {
             let mine: Vec<&Mutant> = self
                 .mutants
                 .iter()
-                .filter(|mutant| mutant.file == *file)
-                .filter(|mutant| {
-                    !self.unviable.contains(&mutant.number) && !self.rest.contains(&mutant.number)
-                })
+                .filter(|mutant| mutant.file == *file && self.is_switched(mutant))
                 .collect();
             let woven = weave::weave(source, &mine).map_err(|error| format!("{file}: {error}"))?;
             self.rest.extend(woven.homeless);
@@ -226,21 +231,9 @@ impl<'a> Judge<'a> {
 /// The tests with one change turned on.
 struct Trial<'a> {
     program: &'a str,
-    length: Duration,
 }
 
-impl<'a> Trial<'a> {
-    /// With no change, to see that they pass and how long they take.
-    fn new(program: &'a str) -> Result<Self, String> {
-        let mut trial = Self { program, length: Duration::from_secs(60) };
-        let since = Instant::now();
-        if trial.verdict(0) != "missed" {
-            return Err("the tests fail although nothing is changed".to_owned());
-        }
-        trial.length = since.elapsed();
-        Ok(trial)
-    }
-
+impl Trial<'_> {
     fn all<'m>(&self, mutants: &[&'m Mutant]) -> Vec<(&'m Mutant, &'static str)> {
         let jobs = std::env::var("TENON_MUTANTS_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(2);
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -262,6 +255,7 @@ impl<'a> Trial<'a> {
         found.into_inner().unwrap_or_default()
     }
 
+    /// With number 0, which no change has: whether the tests pass at all.
     fn verdict(&self, number: usize) -> &'static str {
         let skipped: Vec<&str> = LONG.iter().flat_map(|name| ["--skip", name]).collect();
         for words in [skipped, LONG.to_vec()] {
@@ -275,28 +269,29 @@ impl<'a> Trial<'a> {
                 .args(words);
             command.args(["-q", "--test-threads", "1"]).env("TENON_MUTANT", number.to_string());
             let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            match child.map(|child| self.wait(child)) {
+            match child.and_then(|child| self.wait(child)) {
                 Ok(Some(true)) => {}
-                Ok(Some(false)) | Err(_) => return "caught",
+                Ok(Some(false)) => return "caught",
                 Ok(None) => return "timeout",
+                // Nothing was tried, so nothing is proven.
+                Err(_) => return "rest",
             }
         }
         "missed"
     }
 
     /// Whether they passed; `None`: they did not end.
-    fn wait(&self, mut child: Child) -> Option<bool> {
+    fn wait(&self, mut child: Child) -> std::io::Result<Option<bool>> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            match child.try_wait() {
-                Ok(Some(status)) if status.signal() == Some(SIGXCPU) => return None,
-                Ok(Some(status)) => return Some(status.success()),
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                Err(_) => return Some(false),
+            match child.try_wait()? {
+                Some(status) if status.signal() == Some(SIGXCPU) => return Ok(None),
+                Some(status) => return Ok(Some(status.success())),
+                None => std::thread::sleep(Duration::from_millis(10)),
             }
         }
         let _ = child.kill();
         let _ = child.wait();
-        None
+        Ok(None)
     }
 }

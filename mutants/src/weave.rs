@@ -92,20 +92,13 @@ fn render(source: &str, part: Range<usize>, sites: &[(Range<usize>, Vec<Change>)
     text
 }
 
-fn change(text: &mut String, own: String, changes: &[Change]) {
-    let mut others = String::new();
-    let numbers: Vec<String> = changes
-        .iter()
-        .filter_map(|change| match change {
-            Change::Other { number, .. } => Some(number.to_string()),
-            Change::Left | Change::Before { .. } | Change::NewGuard { .. } | Change::Guard { .. } => None,
-        })
-        .collect();
-    let mut own = own;
+fn change(text: &mut String, mut own: String, changes: &[Change]) {
+    let (mut others, mut numbers) = (String::new(), Vec::new());
     for change in changes {
         match change {
             Change::Left => own.clear(),
             Change::Other { number, text } => {
+                numbers.push(number.to_string());
                 let _ = write!(
                     others,
                     "/*~{number}*/if crate::mutant::on({number}) {{{text}}}/*{number}~*/ else "

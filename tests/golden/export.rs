@@ -5,6 +5,7 @@
 
 use crate::node::{Node, root};
 use crate::nodes::CASES;
+use crate::skip::skip;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,12 +19,15 @@ fn is_kept(name: &str) -> bool {
 
 /// Exports a node into a folder; what is said of losses.
 fn export(node: &Node, into: &Path, binary: &str) -> String {
-    let into = into.display().to_string();
-    let output =
-        node.command(&["export", "systemd", "--output-dir", &into, "--binary", binary]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let (code, said) = ran(node, &["--output-dir", &into.display().to_string(), "--binary", binary]);
+    assert_eq!(code, Some(0), "{said}");
     said
+}
+
+/// The exit status of an export with these options, and what it says.
+fn ran(node: &Node, more: &[&str]) -> (Option<i32>, String) {
+    let output = node.command(&[&["export", "systemd"], more].concat()).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// All files of a folder, in the order of their names.
@@ -40,15 +44,6 @@ fn files(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// Notes that something could not be asked here.
-fn skipped(what: &str, why: &str) {
-    if let Ok(file) = std::env::var("TENON_SKIPPED") {
-        use std::io::Write;
-        let mut file = std::fs::File::options().append(true).create(true).open(file).unwrap();
-        writeln!(file, "installable\tgolden: {what}\t{why}").unwrap();
-    }
-}
-
 /// What `systemd-analyze verify` says of all files of a folder; `None` if there is none here.
 fn verify(folder: &Path, debug: bool) -> Option<(bool, String)> {
     let mut command = Command::new("systemd-analyze");
@@ -62,7 +57,7 @@ fn verify(folder: &Path, debug: bool) -> Option<(bool, String)> {
             Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
         }
         Err(error) => {
-            skipped("exports are clean", &format!("systemd-analyze: {error}"));
+            skip("installable", "golden: exports are clean", &format!("systemd-analyze: {error}"));
             None
         }
     }
@@ -456,11 +451,8 @@ proptest! {
 fn a_named_unit_leaves_the_target_of_the_node_alone() {
     let (node, into) = (small(), tempfile::tempdir().unwrap());
     let folder = into.path().display().to_string();
-    let ran = node
-        .command(&["export", "systemd", "--output-dir", &folder, "--binary", "rel/tenon", "job"])
-        .output();
-    let ran = ran.unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let (code, said) = ran(&node, &["--output-dir", &folder, "--binary", "rel/tenon", "job"]);
+    assert_eq!(code, Some(0), "{said}");
     let files = files(into.path());
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["job.service"]);
@@ -481,9 +473,8 @@ fn what_no_export_has_made_is_not_written_over() {
     let path = into.path().join("job.service");
     let check = |what: &str| {
         let dir = into.path().display().to_string();
-        let output = node.command(&["export", "systemd", "--output-dir", &dir]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        let (code, said) = ran(&node, &["--output-dir", &dir]);
+        assert_eq!(code, Some(1), "{what}: {said}");
         assert!(
             said.contains("job.service` is there already, and not from `tenon export systemd`"),
             "{said}"
@@ -511,8 +502,8 @@ fn what_no_export_has_made_is_not_written_over() {
 fn a_prefix_is_in_every_name() {
     let (node, into) = (small(), tempfile::tempdir().unwrap());
     let dir = into.path().display().to_string();
-    let arguments = ["export", "systemd", "--output-dir", &dir, "--prefix", "my-", "--binary", "/bin/true"];
-    assert!(node.command(&arguments).output().unwrap().status.success());
+    let (code, said) = ran(&node, &["--output-dir", &dir, "--prefix", "my-", "--binary", "/bin/true"]);
+    assert_eq!(code, Some(0), "{said}");
     for (name, text) in files(into.path()) {
         assert!(name.starts_with("my-") || name == "tenon.target", "{name}");
         for line in text.lines() {
@@ -536,15 +527,14 @@ fn a_name_of_the_machine_is_warned_of() {
     // Debian's systemd brings it.
     let taken = ["/usr/lib/systemd/system", "/lib/systemd/system"];
     let Some(folder) = taken.iter().find(|folder| Path::new(folder).join("rescue.service").exists()) else {
-        return skipped("names of the machine", "no rescue.service: no systemd");
+        return skip("installable", "golden: names of the machine", "no rescue.service: no systemd");
     };
     let node = Node::of("run = [\"rescue\"]\n").file("units/rescue.toml", "command = \"x\"\n");
     let check = |more: &[&str], warned: bool| {
-        let output = node.command(&[&["export", "systemd"], more].concat()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (code, said) = ran(&node, more);
         let warning = format!("`rescue.service` would take the place of {folder}/rescue.service");
         assert_eq!(said.contains(&warning), warned, "{more:?}: {said}");
-        assert!(output.status.success(), "{said}");
+        assert_eq!(code, Some(0), "{said}");
     };
     check(&[], true);
     check(&["--prefix", "tenon-"], false);

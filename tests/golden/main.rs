@@ -17,5 +17,7 @@ mod nodes;
 mod plan;
 mod requirements;
 mod simulate;
+#[path = "../skip.rs"]
+mod skip;
 mod vectors;
 mod world;

@@ -10,29 +10,14 @@ use crate::env::TestEnv;
 use crate::puppet;
 use crate::runner::{lives, until};
 
-/// A unit that runs this shell script; more TOML may follow.
-fn shell(env: &TestEnv, name: &str, script: &str, more: &str) {
-    let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
-    env.write(&format!("units/{name}.toml"), &text);
-}
-
-/// A field of a unit, from `status`.
-fn field(env: &TestEnv, unit: &str, field: &str) -> serde_json::Value {
-    until("an answer", || {
-        let answer = env.node(&["--output", "json", "status", unit]);
-        let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
-        Some(status["units"][0][field].clone())
-    })
-}
-
 #[test]
 fn what_runs_is_kept_watched_and_heard() {
     let env = TestEnv::new();
     let script = "trap 'echo bye; exit 0' TERM; echo up; n=0; \
                   while :; do n=$((n+1)); echo line $n; sleep 0.05; done";
-    shell(&env, "web", script, "[ready]\nlog = \"up\"\n[restart]\ndelays = [\"10ms\"]\n");
-    shell(&env, "down", "exec sleep 300", "");
-    shell(&env, "crash", "exit 3", "[restart]\ndelays = [\"10ms\", \"60s\"]\njitter = 0\n");
+    env.shell("web", script, "[ready]\nlog = \"up\"\n[restart]\ndelays = [\"10ms\"]\n");
+    env.shell("down", "exec sleep 300", "");
+    env.shell("crash", "exit 3", "[restart]\ndelays = [\"10ms\", \"60s\"]\njitter = 0\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1).wait_state("down ready", 1).wait_state("crash backoff", 2);
     runner.ask(&["stop", "down"]).code(0);
@@ -42,14 +27,11 @@ fn what_runs_is_kept_watched_and_heard() {
     let mut runner = env.run();
     runner.wait_said("1 running units of an earlier runner are kept");
     // The same process, the same wish, the same counters; nothing was started.
-    assert_eq!(field(&env, "web", "pid"), pid);
-    assert_eq!(field(&env, "web", "state"), "ready");
-    assert_eq!(field(&env, "web", "starts"), 1);
-    assert_eq!(field(&env, "down", "state"), "inactive");
-    assert_eq!(
-        (field(&env, "crash", "state"), field(&env, "crash", "restarts")),
-        ("backoff".into(), 2.into())
-    );
+    assert_eq!(env.field("web", "pid"), pid);
+    assert_eq!(env.field("web", "state"), "ready");
+    assert_eq!(env.field("web", "starts"), 1);
+    assert_eq!(env.field("down", "state"), "inactive");
+    assert_eq!((env.field("crash", "state"), env.field("crash", "restarts")), ("backoff".into(), 2.into()));
     // Its lines go on behind the seam.
     until("more lines", || (runner.lines("web").len() > 3).then_some(()));
     assert!(
@@ -60,8 +42,8 @@ fn what_runs_is_kept_watched_and_heard() {
     assert!(runner.lines("web")[1].starts_with("line "));
     // Its end is seen, and how it was (where the kernel tells).
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
-    assert_ne!(field(&env, "web", "pid"), pid);
+    env.wait_field("web", "starts", 2);
+    assert_ne!(env.field("web", "pid"), pid);
     assert_eq!(runner.stop(), 0);
 }
 
@@ -73,14 +55,14 @@ fn an_adopted_unit_is_stopped_with_all_it_has() {
          while [ ! -s {0} ]; do sleep 0.01; done; echo up; wait",
         env.path("left").display()
     );
-    shell(&env, "web", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"300ms\"\n");
+    env.shell("web", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"300ms\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let main = runner.pid_of("web");
     let left: i32 = fs::read_to_string(env.path("left")).unwrap().trim().parse().unwrap();
     runner.kill_9();
     let mut runner = env.run();
-    until("the runner", || (field(&env, "web", "pid") == main).then_some(()));
+    env.wait_field("web", "pid", main);
     runner.ask(&["stop", "web"]).code(0);
     assert!(!lives(main) && !lives(left));
     assert_eq!(runner.stop(), 0);
@@ -89,13 +71,12 @@ fn an_adopted_unit_is_stopped_with_all_it_has() {
 #[test]
 fn a_stop_that_was_under_way_goes_on() {
     let env = TestEnv::new();
-    shell(
-        &env,
+    env.shell(
         "deaf",
         "trap '' TERM; echo up; while :; do sleep 0.1; done",
         "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n",
     );
-    shell(&env, "other", "exec sleep 300", "");
+    env.shell("other", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("deaf ready", 1);
     let pid = runner.pid_of("deaf");
@@ -106,7 +87,7 @@ fn a_stop_that_was_under_way_goes_on() {
     let mut runner = env.run();
     runner.wait_state("deaf inactive", 1);
     assert!(!lives(pid));
-    assert_eq!(field(&env, "deaf", "desired_up"), false);
+    assert_eq!(env.field("deaf", "desired_up"), false);
     assert_eq!(runner.stop(), 0);
 }
 
@@ -124,7 +105,7 @@ fn readiness_that_is_still_to_come_is_heard() {
     runner.kill_9();
     let mut runner = env.run();
     runner.wait_state("late ready", 1);
-    assert_eq!(field(&env, "late", "pid"), pid);
+    assert_eq!(env.field("late", "pid"), pid);
     assert_eq!(runner.stop(), 0);
 }
 
@@ -132,22 +113,22 @@ fn readiness_that_is_still_to_come_is_heard() {
 fn on_runner_death_kill() {
     let env = TestEnv::new();
     env.write("tenon.toml", "on_runner_death = \"kill\"\n");
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("web", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let pid = runner.pid_of("web");
     runner.kill_9();
     until("it to go too", || (!lives(pid)).then_some(()));
     let mut runner = env.run();
-    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
+    env.wait_field("web", "starts", 2);
     assert_eq!(runner.stop(), 0);
 }
 
 #[test]
 fn a_unit_that_holds_data_outlives_its_removal() {
     let env = TestEnv::new();
-    shell(&env, "store", "exec sleep 300", "holds_data = true\n");
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("store", "exec sleep 300", "holds_data = true\n");
+    env.shell("web", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("store ready", 1).wait_state("web ready", 1);
     let (store, web) = (runner.pid_of("store"), runner.pid_of("web"));
@@ -155,21 +136,21 @@ fn a_unit_that_holds_data_outlives_its_removal() {
     for unit in ["store", "web"] {
         fs::remove_file(env.path(&format!("node/units/{unit}.toml"))).unwrap();
     }
-    shell(&env, "other", "exec sleep 300", "");
+    env.shell("other", "exec sleep 300", "");
     let mut runner = env.run();
     until("the other one to be stopped", || (!lives(web)).then_some(()));
     // It is a unit as before, and its removal is pending, as after a reload.
-    assert_eq!((field(&env, "store", "pid"), field(&env, "store", "state")), (store.into(), "ready".into()));
+    assert_eq!((env.field("store", "pid"), env.field("store", "state")), (store.into(), "ready".into()));
     assert!(env.node(&["status"]).stdout.contains("pending (destructive): removed"));
     // It comes back as what it was.
-    shell(&env, "store", "exec sleep 300", "holds_data = true\n");
+    env.shell("store", "exec sleep 300", "holds_data = true\n");
     runner.kill_9();
     let mut runner = env.run();
-    assert_eq!((field(&env, "store", "pid"), field(&env, "store", "starts")), (store.into(), 1.into()));
+    assert_eq!((env.field("store", "pid"), env.field("store", "starts")), (store.into(), 1.into()));
     fs::remove_file(env.path("node/units/store.toml")).unwrap();
     runner.kill_9();
     let mut runner = env.run();
-    assert_eq!(field(&env, "store", "pid"), store);
+    assert_eq!(env.field("store", "pid"), store);
     env.node(&["stop", "store"]).code(0);
     assert!(!lives(store));
     assert_eq!(runner.stop(), 0);
@@ -178,13 +159,13 @@ fn a_unit_that_holds_data_outlives_its_removal() {
 #[test]
 fn a_runner_that_left_leaves_nothing_to_go_on_from() {
     let env = TestEnv::new();
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("web", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     runner.ask(&["restart", "web"]).code(0);
     assert_eq!(runner.stop(), 0);
     let mut runner = env.run();
-    until("a first start", || (field(&env, "web", "starts") == 1).then_some(()));
+    env.wait_field("web", "starts", 1);
     assert_eq!(runner.stop(), 0);
 }
 
@@ -234,12 +215,7 @@ fn twenty_kills_while_twenty_units_crash() {
             place.display(),
             2 + number % 7
         );
-        shell(
-            &env,
-            &format!("u{number}"),
-            &script,
-            "[restart]\ndelays = [\"20ms\"]\n[log]\nto = [\"file\"]\n",
-        );
+        env.shell(&format!("u{number}"), &script, "[restart]\ndelays = [\"20ms\"]\n[log]\nto = [\"file\"]\n");
     }
     let mut runner = env.run();
     runner.wait_state("u19 ready", 1);
@@ -260,8 +236,8 @@ fn twenty_kills_while_twenty_units_crash() {
     }
     for unit in ["u3", "u4"] {
         let report = || env.node(&["report"]).stdout;
-        assert_eq!(field(&env, unit, "desired_up"), false, "{unit}\n{}\n{}", runner.said(), report());
-        assert_eq!(field(&env, unit, "state"), "inactive", "{unit}");
+        assert_eq!(env.field(unit, "desired_up"), false, "{unit}\n{}\n{}", runner.said(), report());
+        assert_eq!(env.field(unit, "state"), "inactive", "{unit}");
     }
     std::thread::sleep(Duration::from_secs(3));
     // Nobody but the test has held any of them, and that was over before the first kill.
@@ -294,7 +270,7 @@ fn twenty_kills_while_twenty_units_crash() {
 #[test]
 fn only_a_tenon_is_gone_on_with() {
     let env = TestEnv::new();
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("web", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let (own, pid) = (runner.pid(), runner.pid_of("web"));
@@ -308,14 +284,13 @@ fn only_a_tenon_is_gone_on_with() {
 #[test]
 fn units_that_die_with_their_runner_do_not_die_of_its_new_binary() {
     let env = TestEnv::new();
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("web", "exec sleep 300", "");
     env.write("tenon.toml", "on_runner_death = \"kill\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let pid = runner.pid_of("web");
     runner.ask(&["reexec"]).code(0);
-    until("the new one to answer", || (env.node(&["status"]).code == 0).then_some(()));
-    assert_eq!((field(&env, "web", "pid"), field(&env, "web", "starts")), (pid.into(), 1.into()));
+    assert_eq!((env.field("web", "pid"), env.field("web", "starts")), (pid.into(), 1.into()));
     assert_eq!(runner.stop(), 0);
 }
 
@@ -323,8 +298,8 @@ fn units_that_die_with_their_runner_do_not_die_of_its_new_binary() {
 fn the_runner_becomes_another_binary() {
     let env = TestEnv::new();
     let script = "trap 'echo bye; exit 0' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done";
-    shell(&env, "web", script, "[restart]\ndelays = [\"10ms\"]\n[log]\nto = [\"file\"]\n");
-    shell(&env, "down", "exec sleep 300", "");
+    env.shell("web", script, "[restart]\ndelays = [\"10ms\"]\n[log]\nto = [\"file\"]\n");
+    env.shell("down", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("web ready", 1).wait_state("down ready", 1);
     runner.ask(&["stop", "down"]).code(0);
@@ -335,12 +310,12 @@ fn the_runner_becomes_another_binary() {
     env.node(&["reexec", "--binary", &copy.display().to_string()]).code(0);
     env.node(&["reexec"]).code(0);
     assert_eq!(fs::read_link(format!("/proc/{own}/exe")).unwrap(), copy);
-    assert_eq!(field(&env, "web", "pid"), pid);
-    assert_eq!((field(&env, "web", "starts"), field(&env, "down", "desired_up")), (1.into(), false.into()));
+    assert_eq!(env.field("web", "pid"), pid);
+    assert_eq!((env.field("web", "starts"), env.field("down", "desired_up")), (1.into(), false.into()));
     // Its child is still its child: the end is seen as it was.
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-    until("another one", || (field(&env, "web", "starts") == 2).then_some(()));
-    assert_eq!(field(&env, "web", "last_exit"), "killed by SIGKILL, not by tenon");
+    env.wait_field("web", "starts", 2);
+    assert_eq!(env.field("web", "last_exit"), "killed by SIGKILL, not by tenon");
     until("its first line", || {
         (numbers(&env, "web").iter().filter(|line| **line == Some(1)).count() == 2).then_some(())
     });
@@ -364,7 +339,7 @@ fn the_runner_becomes_another_binary() {
 #[test]
 fn what_could_not_go_on_does_not_get_the_chance() {
     let env = TestEnv::new();
-    shell(&env, "web", "exec sleep 300", "");
+    env.shell("web", "exec sleep 300", "");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let pid = runner.pid_of("web");
@@ -376,6 +351,6 @@ fn what_could_not_go_on_does_not_get_the_chance() {
     env.write("units/web.toml", "comand = \"sleep 300\"\n");
     let refused = env.node(&["reexec"]);
     assert!(refused.code(1).stderr.contains("units/web.toml:1:1"), "{refused:#?}");
-    assert_eq!(field(&env, "web", "pid"), pid);
+    assert_eq!(env.field("web", "pid"), pid);
     assert_eq!(runner.stop(), 0);
 }

@@ -9,10 +9,8 @@ fn two(first: &str, last: &str) -> TestEnv {
     let env = TestEnv::new();
     env.write("tenon.toml", "stop_budget = \"6s\"\n");
     for (name, script, more) in [("first", first, "needs = [\"last\"]\n"), ("last", last, "")] {
-        let text = format!(
-            "command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}[ready]\nlog = \"up\"\n[stop]\ntimeout = \"20s\"\n"
-        );
-        env.write(&format!("units/{name}.toml"), &text);
+        let more = format!("{more}[ready]\nlog = \"up\"\n[stop]\ntimeout = \"20s\"\n");
+        env.shell(name, script, &more);
     }
     env
 }

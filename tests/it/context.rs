@@ -5,8 +5,8 @@ use std::fs;
 use nix::unistd::geteuid;
 
 use crate::env::TestEnv;
-use crate::pid1::skip;
 use crate::runner::{MODES, Runner, until};
+use crate::skip::skip;
 
 const PLAIN: crate::runner::Mode = MODES[0];
 
@@ -20,12 +20,6 @@ fn field(text: &str, name: &str) -> String {
     line.unwrap_or_default().trim().to_owned()
 }
 
-fn in_force(runner: &Runner<'_>) -> serde_json::Value {
-    let answer = runner.ask(&["status", "--output", "json", "a"]);
-    let status: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
-    status["in_force"][0].clone()
-}
-
 fn setting(facts: &serde_json::Value, name: &str) -> String {
     let all = facts["settings"].as_array().cloned().unwrap_or_default();
     let found = all.iter().find(|setting| setting["name"] == name).map(|setting| setting["value"].clone());
@@ -36,7 +30,7 @@ fn setting(facts: &serde_json::Value, name: &str) -> String {
 #[allow(clippy::too_many_lines, reason = "one unit with everything, looked at from every side")]
 fn everything_takes_effect_and_is_shown() {
     if !geteuid().is_root() {
-        return skip("context", "only root may set what is tested here");
+        return skip("other", "context", "only root may set what is tested here");
     }
     let env = TestEnv::new();
     fs::write(env.path("secret"), "s3cret").unwrap();
@@ -105,7 +99,7 @@ token = "{}"
         (65534, 0o400)
     );
 
-    let facts = in_force(&runner);
+    let facts = env.status_of("a")["in_force"][0].clone();
     let shown = |name: &str, expected: &str| assert_eq!(setting(&facts, name), expected, "{name}: {facts}");
     shown("user", "nobody");
     shown("sched.cpus", "0");
@@ -123,8 +117,8 @@ token = "{}"
 /// A start that fails with these words.
 fn refused(more: &str, words: &str) {
     let env = TestEnv::new();
-    env.write("units/a.toml", &format!("command = [\"sleep\", \"300\"]\nrestart = \"never\"\n{more}"));
-    env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("a", &format!("restart = \"never\"\n{more}"));
+    env.sleeper("b", "");
     let mut runner = env.run_as(PLAIN, "", &["--dir", "node", "run"]);
     runner.wait_state("a failed", 1).wait_said(words);
     runner.stop();
@@ -142,16 +136,16 @@ fn what_cannot_be_had_fails_the_start_by_name() {
 #[test]
 fn what_may_be_left_out_is_said_and_the_unit_runs() {
     let env = TestEnv::new();
-    env.write(
-        "units/a.toml",
-        "command = [\"sleep\", \"300\"]\n[sched]\nnice = 3\ncpus = \"4000\"\ndegrade = \"warn\"\n\
+    env.sleeper(
+        "a",
+        "[sched]\nnice = 3\ncpus = \"4000\"\ndegrade = \"warn\"\n\
          [cgroup]\ncpu_max = \"50%\"\ndegrade = \"warn\"\n",
     );
     let mut runner = env.run_as(PLAIN, "", &["--dir", "node", "run"]);
     runner
         .wait_state("a ready", 1)
         .wait_said("cannot set `sched.cpus` to `4000`: invalid argument; started without it");
-    let facts = in_force(&runner);
+    let facts = env.status_of("a")["in_force"][0].clone();
     assert_eq!(setting(&facts, "sched.nice"), "3");
     assert_eq!(setting(&facts, "sched.cpus"), "");
     assert!(facts["left_out"].to_string().contains("sched.cpus"), "{facts}");
@@ -168,7 +162,7 @@ fn a_taken_port_is_told_with_its_owner() {
         "units/a.toml",
         &format!("command = [\"sh\", \"-c\", \"\"\"{script}\"\"\"]\nrestart = \"never\"\nmain = true\n"),
     );
-    env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("b", "");
     let log = env.path("termination");
     fs::write(&log, "").unwrap();
     let mut command = env.command(&["--dir", "node", "run"]);
@@ -187,7 +181,7 @@ fn a_kill_for_memory_is_known_as_one() {
     let above =
         std::path::Path::new("/sys/fs/cgroup/memory").join(format!("tenon-test-{}", std::process::id()));
     if fs::create_dir(&above).is_err() {
-        return skip("oom", "there is no memory cgroup (version 1) that can be made here");
+        return skip("other", "oom", "there is no memory cgroup (version 1) that can be made here");
     }
     fs::write(above.join("memory.limit_in_bytes"), "64M").unwrap();
     let env = TestEnv::new();
@@ -196,7 +190,7 @@ fn a_kill_for_memory_is_known_as_one() {
         "command = [\"tail\", \"/dev/zero\"]\n\
          [restart]\npolicy = \"always\"\ndelays = [\"0s\"]\nexcept = [\"oom\"]\n",
     );
-    env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("b", "");
     let enter = format!("echo $$ > {}", above.join("cgroup.procs").display());
     let mut runner = env.run_as(PLAIN, &enter, &["--dir", "node", "run"]);
     runner.wait_state("a failed", 1).wait_said("the kernel killed it for memory: the limit of cgroup");

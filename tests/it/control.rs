@@ -1,6 +1,7 @@
 //! Verbs that talk to a runner that is there.
 
 use crate::env::TestEnv;
+use crate::runner::lives;
 use serde_json::Value;
 use std::process::Stdio;
 
@@ -47,12 +48,10 @@ fn start_stop_restart_and_status() {
     env.tenon(&["wait", "top", "--timeout", "20s"]).code(0);
     assert_eq!(env.states_now(), ["base ready", "top ready"]);
 
-    let pid = |env: &TestEnv, at: usize| {
-        json(&env.tenon(&["status", "--output", "json"]).stdout)["units"][at]["pid"].clone()
-    };
-    let before = (pid(&env, 0), pid(&env, 1));
+    let pids = || (env.field("base", "pid"), env.field("top", "pid"));
+    let before = pids();
     env.tenon(&["restart", "top"]).code(0);
-    let after = (pid(&env, 0), pid(&env, 1));
+    let after = pids();
     assert_eq!(before.0, after.0, "restart X restarts X alone");
     assert_ne!(before.1, after.1);
 
@@ -90,6 +89,44 @@ fn data_is_not_lost_by_accident() {
     assert_eq!(env.states_now(), ["base ready", "keeper ready"]);
     env.tenon(&["stop", "base", "--with-dependents", "--yes"]).code(0);
     assert_eq!(env.states_now()[0], "base inactive");
+}
+
+#[test]
+fn data_is_lost_by_name_and_not_by_a_pattern() {
+    let env = TestEnv::new();
+    env.sleeper("store", "labels = [\"pool\"]\nholds_data = true\n");
+    env.sleeper("web", "labels = [\"pool\"]\n");
+    env.sleeper("other", "");
+    let mut runner = env.run();
+    for unit in ["store", "web", "other"] {
+        runner.wait_state(&format!("{unit} ready"), 1);
+    }
+    let pid = runner.pid_of("store");
+    for verb in ["stop", "restart"] {
+        for pattern in ["*", "s*", "label:pool"] {
+            let refused = env.node(&[verb, pattern]);
+            assert!(refused.code != 0, "{verb} {pattern}");
+            assert!(refused.stderr.contains("`store`, and the data held would be lost"), "{refused:#?}");
+            assert!(refused.stderr.contains("--with-dependents --yes"), "{refused:#?}");
+        }
+    }
+    // Nothing has happened to anybody.
+    assert_eq!(env.field("web", "starts"), 1);
+    assert_eq!(env.field("web", "state"), "ready");
+    assert!(lives(pid));
+    // A pattern that reaches nobody who holds data, a name beside it, and the word that allows it.
+    env.node(&["stop", "w*"]).code(0);
+    env.node(&["restart", "*", "store"]).code(0);
+    assert_eq!((env.field("store", "starts"), env.field("web", "state")), (2.into(), "ready".into()));
+    env.node(&["stop", "label:pool", "--with-dependents", "--yes"]).code(0);
+    assert_eq!(
+        (env.field("store", "state"), env.field("other", "state")),
+        ("inactive".into(), "ready".into())
+    );
+    // Who is down holds nothing, and a shutdown asks nobody.
+    env.node(&["stop", "s*"]).code(0);
+    env.node(&["start", "store"]).code(0);
+    assert_eq!(runner.stop(), 0);
 }
 
 #[test]

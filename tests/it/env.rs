@@ -43,6 +43,25 @@ impl TestEnv {
         self
     }
 
+    /// A unit that runs this shell script; more TOML may follow.
+    pub fn shell(&self, name: &str, script: &str, more: &str) -> &Self {
+        let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
+        self.write(&format!("units/{name}.toml"), &text)
+    }
+
+    /// A unit that sleeps; more TOML may follow.
+    pub fn sleeper(&self, name: &str, more: &str) -> &Self {
+        self.write(&format!("units/{name}.toml"), &format!("command = [\"sleep\", \"300\"]\n{more}"))
+    }
+
+    /// A program of the test's own, and where it lies.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
     /// The binary with these arguments, not yet started.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary());
@@ -68,7 +87,12 @@ impl TestEnv {
 
     /// Runs the binary to its end.
     pub fn tenon(&self, args: &[&str]) -> Answer {
-        self.answer(&self.command(args).output().unwrap())
+        self.tenon_with(&[], args)
+    }
+
+    /// The same with more variables in its environment.
+    pub fn tenon_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Answer {
+        self.answer(&self.command(args).envs(variables.iter().copied()).output().unwrap())
     }
 
     /// Runs the binary on the node's files to its end.

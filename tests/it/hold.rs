@@ -4,65 +4,42 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::env::TestEnv;
-use crate::runner::until;
-
-/// A field of a unit, from `status`.
-fn field(env: &TestEnv, unit: &str, field: &str) -> serde_json::Value {
-    until("an answer", || {
-        let answer = env.node(&["--output", "json", "status", unit]);
-        let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
-        Some(status["units"][0][field].clone())
-    })
-}
-
-fn wait_field(env: &TestEnv, unit: &str, name: &str, expected: &str) {
-    until(&format!("{unit}: {name} {expected}"), || (field(env, unit, name) == expected).then_some(()));
-}
 
 #[test]
 fn a_hold_outlives_crash_kill_reload_and_reexec() {
     let env = TestEnv::new();
-    let text = "command = [\"sleep\", \"300\"]\n[restart]\ndelays = [\"10ms\"]\n";
-    env.write("units/web.toml", text).write("units/api.toml", text);
+    let soon = "[restart]\ndelays = [\"10ms\"]\n";
+    env.sleeper("web", soon).sleeper("api", soon);
     let mut runner = env.run();
     runner.wait_state("web ready", 1).wait_state("api ready", 1);
     env.node(&["hold", "web"]).code(0);
-    assert_eq!(
-        (field(&env, "web", "held"), field(&env, "api", "held")),
-        (true.into(), serde_json::Value::Null)
-    );
+    assert_eq!((env.field("web", "held"), env.field("api", "held")), (true.into(), serde_json::Value::Null));
     assert!(env.node(&["status", "web"]).stdout.contains("ready; held"));
     kill(Pid::from_raw(runner.pid_of("web")), Signal::SIGKILL).unwrap();
-    wait_field(&env, "web", "detail", "held: killed by SIGKILL");
-    assert_eq!(
-        (field(&env, "web", "state"), field(&env, "web", "desired_up")),
-        ("waiting".into(), true.into())
-    );
+    env.wait_field("web", "detail", "held: killed by SIGKILL");
+    assert_eq!((env.field("web", "state"), env.field("web", "desired_up")), ("waiting".into(), true.into()));
     let why = env.node(&["why", "web"]).stdout;
     assert!(why.contains("held: killed by SIGKILL"), "{why}");
     env.node(&["reload"]).code(0);
     env.node(&["reexec"]).code(0);
-    wait_field(&env, "web", "detail", "held: killed by SIGKILL");
+    env.wait_field("web", "detail", "held: killed by SIGKILL");
     runner.kill_9();
     let mut runner = env.run();
-    wait_field(&env, "web", "detail", "held: killed by SIGKILL");
+    env.wait_field("web", "detail", "held: killed by SIGKILL");
     // What the runner did not see is held too.
     env.node(&["hold"]).code(0);
     let api = runner.pid_of("api");
     runner.kill_9();
     kill(Pid::from_raw(api), Signal::SIGKILL).unwrap();
     let mut runner = env.run();
-    wait_field(&env, "api", "detail", "held: ended in a way nobody saw");
-    assert_eq!((field(&env, "web", "starts"), field(&env, "api", "starts")), (1.into(), 1.into()));
+    env.wait_field("api", "detail", "held: ended in a way nobody saw");
+    assert_eq!((env.field("web", "starts"), env.field("api", "starts")), (1.into(), 1.into()));
     // By hand it starts, and is held again.
     env.node(&["start", "api"]).code(0);
-    assert_eq!((field(&env, "api", "starts"), field(&env, "api", "held")), (2.into(), true.into()));
+    assert_eq!((env.field("api", "starts"), env.field("api", "held")), (2.into(), true.into()));
     env.node(&["unhold"]).code(0);
-    until("a restart", || (field(&env, "web", "state") == "ready").then_some(()));
-    assert_eq!(
-        (field(&env, "web", "starts"), field(&env, "web", "held")),
-        (2.into(), serde_json::Value::Null)
-    );
+    env.wait_field("web", "state", "ready");
+    assert_eq!((env.field("web", "starts"), env.field("web", "held")), (2.into(), serde_json::Value::Null));
     env.node(&["hold", "nobody"]).code(4);
     assert_eq!(runner.stop(), 0);
 }

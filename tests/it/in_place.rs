@@ -99,8 +99,8 @@ fn what_goes_wrong_is_said_as_the_runner_would() {
 #[test]
 fn a_unit_is_never_there_twice() {
     let env = TestEnv::new();
-    unit(&env, "a", "command = [\"sleep\", \"300\"]\n");
-    unit(&env, "b", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("a", "");
+    env.sleeper("b", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1).wait_state("b ready", 1);
     let refused = env.node(&["become", "a"]);

@@ -15,29 +15,14 @@ const WAYS: [&str; 2] = ["reexec", "kill"];
 /// The next runner, once it answers.
 fn next<'a>(env: &'a TestEnv, mut runner: Runner<'a>, way: &str) -> Runner<'a> {
     if way == "reexec" {
-        let before = plans(env);
+        // It returns once the new image answers.
         env.node(&["reexec"]).code(0);
-        until("the new image", || (plans(env) > before).then_some(()));
     } else {
         runner.kill_9();
         runner = env.run();
+        until("an answer", || (env.node(&["status"]).code == 0).then_some(()));
     }
-    until("an answer", || (env.node(&["status"]).code == 0).then_some(()));
     runner
-}
-
-/// How many runners have begun here.
-fn plans(env: &TestEnv) -> usize {
-    env.node(&["report"]).stdout.matches("begins, pid ").count()
-}
-
-/// A field of a unit, from `status`.
-fn field(env: &TestEnv, unit: &str, field: &str) -> serde_json::Value {
-    until("an answer", || {
-        let answer = env.node(&["--output", "json", "status", unit]);
-        let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
-        Some(status["units"][0][field].clone())
-    })
 }
 
 /// What is pending, as `status` shows it.
@@ -47,16 +32,12 @@ fn pending(env: &TestEnv) -> Vec<String> {
     lines.map(|line| line[line.find("pending (").unwrap()..].to_owned()).collect()
 }
 
-fn sleeper(env: &TestEnv, name: &str, more: &str) {
-    env.write(&format!("units/{name}.toml"), &format!("command = [\"sleep\", \"300\"]\n{more}"));
-}
-
 #[test]
 fn what_is_pending_is_known_to_the_next_runner() {
     let env = TestEnv::new();
-    let colour = |colour: &str| sleeper(&env, "a", &format!("[env]\nCOLOUR = \"{colour}\"\n"));
+    let colour = |colour: &str| env.sleeper("a", &format!("[env]\nCOLOUR = \"{colour}\"\n"));
     colour("red");
-    sleeper(&env, "b", "");
+    env.sleeper("b", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1).wait_state("b ready", 1);
     let pid = runner.pid_of("a");
@@ -83,23 +64,23 @@ fn what_is_pending_is_known_to_the_next_runner() {
     let mut runner = next(&env, runner, "reexec");
     assert_eq!(pending(&env), since);
     env.node(&["reload", "--apply-restarts"]).code(0);
-    until("its restart", || (field(&env, "a", "starts") == 2).then_some(()));
+    env.wait_field("a", "starts", 2);
     assert!(pending(&env).is_empty());
-    let environ = fs::read_to_string(format!("/proc/{}/environ", field(&env, "a", "pid"))).unwrap();
+    let environ = fs::read_to_string(format!("/proc/{}/environ", env.field("a", "pid"))).unwrap();
     assert!(environ.contains("COLOUR=green"));
     runner = next(&env, runner, "kill");
     assert!(pending(&env).is_empty());
-    assert_eq!(field(&env, "b", "starts"), 1);
+    assert_eq!(env.field("b", "starts"), 1);
     assert_eq!(runner.stop(), 0);
 }
 
 #[test]
 fn without_the_digests_it_is_known_that_something_differs() {
     let env = TestEnv::new();
-    sleeper(&env, "a", "[env]\nCOLOUR = \"red\"\n");
+    env.sleeper("a", "[env]\nCOLOUR = \"red\"\n");
     let mut runner = env.run();
     runner.wait_state("a ready", 1);
-    sleeper(&env, "a", "[env]\nCOLOUR = \"blue\"\n");
+    env.sleeper("a", "[env]\nCOLOUR = \"blue\"\n");
     env.node(&["reload"]).code(0);
     runner.kill_9();
     fs::remove_dir_all(env.path("run/started")).unwrap();
@@ -115,7 +96,7 @@ fn nobody_is_asked_at_an_address_that_it_was_not_started_with() {
     let unit = |name: &str| {
         let path = env.path(name);
         let health = format!("path = \"{}\"\ninterval = \"20ms\"\nfailures = 1\n", path.display());
-        sleeper(&env, "a", &format!("[env]\nPLACE = \"{name}\"\n[health]\n{health}"));
+        env.sleeper("a", &format!("[env]\nPLACE = \"{name}\"\n[health]\n{health}"));
     };
     fs::write(env.path("old"), "").unwrap();
     unit("old");
@@ -126,11 +107,11 @@ fn nobody_is_asked_at_an_address_that_it_was_not_started_with() {
     for way in WAYS {
         runner = next(&env, runner, way);
         std::thread::sleep(Duration::from_millis(500));
-        assert_eq!((field(&env, "a", "state"), field(&env, "a", "starts")), ("ready".into(), 1.into()));
+        assert_eq!((env.field("a", "state"), env.field("a", "starts")), ("ready".into(), 1.into()));
     }
     // From its next start on it is, and fails.
     env.node(&["restart", "a"]).code(0);
-    until("its health", || (field(&env, "a", "starts").as_u64() > Some(2)).then_some(()));
+    until("its health", || (env.field("a", "starts").as_u64() > Some(2)).then_some(()));
     assert_eq!(runner.stop(), 0);
 }
 
@@ -138,11 +119,7 @@ fn nobody_is_asked_at_an_address_that_it_was_not_started_with() {
 fn who_ended_a_process_is_known_to_the_next_runner() {
     let env = TestEnv::new();
     let unit = |name: &str, script: &str| {
-        let command = format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n");
-        env.write(
-            &format!("units/{name}.toml"),
-            &format!("{command}restart = \"never\"\n[stop]\ntimeout = \"100ms\"\n"),
-        );
+        env.shell(name, script, "restart = \"never\"\n[stop]\ntimeout = \"100ms\"\n");
     };
     unit("gone", "exec sleep 300");
     unit("deaf", "trap '' TERM; while :; do sleep 1; done");
@@ -159,14 +136,14 @@ fn who_ended_a_process_is_known_to_the_next_runner() {
         runner = next(&env, runner, way);
         // It is a child of the new image, which sees the end that the old one had asked for.
         if way == "reexec" {
-            until("its end", || field(&env, "late", "pid").is_null().then_some(()));
+            env.wait_field("late", "pid", serde_json::Value::Null);
         }
         for (unit, end) in [
             ("gone", "killed by SIGKILL, sent with `tenon kill`"),
             ("late", "killed by SIGUSR1, sent with `tenon kill`"),
             ("deaf", "killed by SIGKILL by tenon: it had not ended in time"),
         ] {
-            assert_eq!(field(&env, unit, "last_exit"), end, "{unit}, {way}");
+            assert_eq!(env.field(unit, "last_exit"), end, "{unit}, {way}");
         }
     }
     assert_eq!(runner.stop(), 0);
@@ -176,10 +153,7 @@ fn who_ended_a_process_is_known_to_the_next_runner() {
 fn a_seam_is_a_kills_and_is_marked_once() {
     let env = TestEnv::new();
     let script = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.02; done";
-    env.write(
-        "units/web.toml",
-        &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n[log]\nto = [\"file\"]\n"),
-    );
+    env.shell("web", script, "[log]\nto = [\"file\"]\n");
     let text = || fs::read_to_string(env.path("log/web.log")).unwrap_or_default();
     let seams = || text().matches(SEAM).count();
     let more = || {
@@ -209,10 +183,10 @@ fn a_seam_is_a_kills_and_is_marked_once() {
 fn what_holds_data_is_a_matter_of_the_process() {
     let env = TestEnv::new();
     env.write("tenon.toml", "run = [\"other\", \"store\"]\n[set.store]\nhere = true\n");
-    sleeper(&env, "other", "");
+    env.sleeper("other", "");
     let store = |more: &str| {
         let param = "[param.here]\ntype = \"bool\"\ndefault = true\n";
-        sleeper(&env, "store", &format!("when = \"param.here\"\n{more}{param}"));
+        env.sleeper("store", &format!("when = \"param.here\"\n{more}{param}"));
     };
     store("holds_data = true\n");
     let mut runner = env.run();
@@ -220,10 +194,7 @@ fn what_holds_data_is_a_matter_of_the_process() {
     let pid = runner.pid_of("store");
     let kept = |runner: &Runner<'_>, waits: &str| {
         assert_eq!(pending(&env), [waits]);
-        assert_eq!(
-            (field(&env, "store", "pid"), field(&env, "store", "state")),
-            (pid.into(), "ready".into())
-        );
+        assert_eq!((env.field("store", "pid"), env.field("store", "state")), (pid.into(), "ready".into()));
         assert!(lives(pid), "{}", runner.said());
     };
     // First it is to hold nothing, then to go: what runs holds as before.
@@ -265,15 +236,13 @@ fn what_holds_data_is_a_matter_of_the_process() {
 fn what_is_removed_between_two_runners_is_stopped_in_order() {
     for way in WAYS {
         let env = TestEnv::new();
-        env.write("units/stays.toml", "command = [\"sleep\", \"300\"]\n");
+        env.sleeper("stays", "");
         // Its left-over and itself are deaf for TERM; it knows the signal it declares, and takes its time.
         let script = "(trap '' TERM INT; exec sleep 300) & echo $! > left; trap '' TERM; \
                       trap 'sleep 1; echo asked > asked; exit 0' INT; while :; do sleep 0.1; done";
-        let gone = format!(
-            "command = [\"/bin/sh\", \"-c\", '''cd {}; {script}''']\n[stop]\nsignal = \"INT\"\ntimeout = \"3s\"\n",
-            env.path("").display()
-        );
-        env.write("units/gone.toml", &gone);
+        let script = format!("cd {}; {script}", env.path("").display());
+        let stop = "[stop]\nsignal = \"INT\"\ntimeout = \"3s\"\n";
+        env.shell("gone", &script, stop);
         let mut runner = env.run();
         runner.wait_state("gone ready", 1).wait_state("stays ready", 1);
         let pid = runner.pid_of("gone");
@@ -282,10 +251,10 @@ fn what_is_removed_between_two_runners_is_stopped_in_order() {
         fs::remove_file(env.path("node/units/gone.toml")).unwrap();
         runner = next(&env, runner, way);
         // It is back before it is gone: the one is down before the other is started.
-        env.write("units/gone.toml", &gone.replace("& echo $! > left", "&"));
+        env.shell("gone", &script.replace("& echo $! > left;", "&"), stop);
         env.node(&["reload"]).code(0);
         assert!(lives(pid), "{way}: it has a second to end");
-        until("another one", || field(&env, "gone", "pid").as_i64().filter(|new| *new != i64::from(pid)));
+        until("another one", || env.field("gone", "pid").as_i64().filter(|new| *new != i64::from(pid)));
         assert!(!lives(pid) && !lives(left), "{way}");
         assert!(env.path("asked").exists(), "{way}: it was stopped by its own signal");
         assert_eq!(runner.stop(), 0);
@@ -296,9 +265,8 @@ fn what_is_removed_between_two_runners_is_stopped_in_order() {
 #[test]
 fn a_shutdown_waits_for_what_is_no_longer_configured() {
     let env = TestEnv::new();
-    env.write("units/stays.toml", "command = [\"sleep\", \"300\"]\n");
-    let deaf = "command = [\"/bin/sh\", \"-c\", \"trap '' TERM; while :; do sleep 0.1; done\"]\n[stop]\ntimeout = \"1s\"\n";
-    env.write("units/deaf.toml", deaf);
+    env.sleeper("stays", "");
+    env.shell("deaf", "trap '' TERM; while :; do sleep 0.1; done", "[stop]\ntimeout = \"1s\"\n");
     let runner = env.run();
     runner.wait_state("deaf ready", 1).wait_state("stays ready", 1);
     let pid = runner.pid_of("deaf");
@@ -314,10 +282,7 @@ fn readiness_told_to_a_dead_runner_kills_nobody() {
     let env = TestEnv::new();
     let said = env.path("said-it");
     let script = format!("sleep 1; echo >&3; touch {}; exec sleep 300", said.display());
-    env.write(
-        "units/web.toml",
-        &format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n[ready]\nfd = 3\ntimeout = \"3s\"\n"),
-    );
+    env.shell("web", &script, "[ready]\nfd = 3\ntimeout = \"3s\"\n");
     let mut runner = env.run();
     runner.wait_state("web starting", 1);
     let pid = runner.pid_of("web");
@@ -325,7 +290,7 @@ fn readiness_told_to_a_dead_runner_kills_nobody() {
     until("its word", || said.exists().then_some(()));
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
-    assert_eq!((field(&env, "web", "pid"), field(&env, "web", "starts")), (pid.into(), 1.into()));
+    assert_eq!((env.field("web", "pid"), env.field("web", "starts")), (pid.into(), 1.into()));
     assert_eq!(runner.stop(), 0);
 }
 
@@ -333,58 +298,17 @@ fn readiness_told_to_a_dead_runner_kills_nobody() {
 #[test]
 fn budgets_and_times_go_on() {
     let env = TestEnv::new();
-    env.write("units/web.toml", "command = [\"sleep\", \"300\"]\n");
-    env.write(
-        "units/crash.toml",
-        "command = [\"/bin/sh\", \"-c\", \"sleep 0.2; exit 1\"]\n[restart]\ndelays = [\"400ms\"]\njitter = 0\n\
-         max_restarts = 4\nwithin = \"10m\"\n",
-    );
+    env.sleeper("web", "");
+    let limit = "[restart]\ndelays = [\"400ms\"]\njitter = 0\nmax_restarts = 4\nwithin = \"10m\"\n";
+    env.shell("crash", "sleep 0.2; exit 1", limit);
     let mut runner = env.run();
     runner.wait_state("web ready", 1).wait_state("crash backoff", 1);
-    let since = field(&env, "web", "since");
+    let since = env.field("web", "since");
     for way in ["reexec", "kill", "reexec"] {
         runner = next(&env, runner, way);
-        assert_eq!(field(&env, "web", "since"), since, "{way}");
+        assert_eq!(env.field("web", "since"), since, "{way}");
     }
-    until("its giving up", || (field(&env, "crash", "state") == "failed").then_some(()));
-    assert_eq!(field(&env, "crash", "restarts"), 4);
-    assert_eq!(runner.stop(), 0);
-}
-
-#[test]
-fn data_is_lost_by_name_and_not_by_a_pattern() {
-    let env = TestEnv::new();
-    sleeper(&env, "store", "labels = [\"pool\"]\nholds_data = true\n");
-    sleeper(&env, "web", "labels = [\"pool\"]\n");
-    sleeper(&env, "other", "");
-    let mut runner = env.run();
-    for unit in ["store", "web", "other"] {
-        runner.wait_state(&format!("{unit} ready"), 1);
-    }
-    let pid = runner.pid_of("store");
-    for verb in ["stop", "restart"] {
-        for pattern in ["*", "s*", "label:pool"] {
-            let refused = env.node(&[verb, pattern]);
-            assert!(refused.code != 0, "{verb} {pattern}");
-            assert!(refused.stderr.contains("`store`, and the data held would be lost"), "{refused:#?}");
-            assert!(refused.stderr.contains("--with-dependents --yes"), "{refused:#?}");
-        }
-    }
-    // Nothing has happened to anybody.
-    assert_eq!(field(&env, "web", "starts"), 1);
-    assert_eq!(field(&env, "web", "state"), "ready");
-    assert!(lives(pid));
-    // A pattern that reaches nobody who holds data, a name beside it, and the word that allows it.
-    env.node(&["stop", "w*"]).code(0);
-    env.node(&["restart", "*", "store"]).code(0);
-    assert_eq!((field(&env, "store", "starts"), field(&env, "web", "state")), (2.into(), "ready".into()));
-    env.node(&["stop", "label:pool", "--with-dependents", "--yes"]).code(0);
-    assert_eq!(
-        (field(&env, "store", "state"), field(&env, "other", "state")),
-        ("inactive".into(), "ready".into())
-    );
-    // Who is down holds nothing, and a shutdown asks nobody.
-    env.node(&["stop", "s*"]).code(0);
-    env.node(&["start", "store"]).code(0);
+    env.wait_field("crash", "state", "failed");
+    assert_eq!(env.field("crash", "restarts"), 4);
     assert_eq!(runner.stop(), 0);
 }

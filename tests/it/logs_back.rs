@@ -22,13 +22,8 @@ fn writer(env: &TestEnv, name: &str) {
         first.display(),
         go.display()
     );
-    env.write(
-        &format!("units/{name}.toml"),
-        &format!(
-            "command = [\"/bin/sh\", \"-c\", \"{script}\"]\n\
-             [log]\nto = [\"file\"]\nmax_size = \"2kb\"\nkeep = 100\ncompress = true\n"
-        ),
-    );
+    let log = "[log]\nto = [\"file\"]\nmax_size = \"2kb\"\nkeep = 100\ncompress = true\n";
+    env.shell(name, &script, log);
 }
 
 /// How many lines begin with `old` and with `new`.

@@ -35,6 +35,8 @@ mod puppet;
 mod reload;
 mod report;
 mod runner;
+#[path = "../skip.rs"]
+mod skip;
 mod starts;
 mod steady;
 mod stories;

@@ -12,10 +12,7 @@ fn lines_are_whole_and_have_the_right_name() {
         let script = format!(
             "i=0; while [ $i -lt 2000 ]; do echo {name}{name}{name}$i; i=$((i+1)); done; exec sleep 60"
         );
-        env.write(
-            &format!("units/{name}.toml"),
-            &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n"),
-        );
+        env.shell(name, &script, "");
     }
     let mut runner = env.run();
     runner.wait_said("aaa1999").wait_said("bbb1999");
@@ -32,10 +29,8 @@ fn the_last_words_are_kept() {
     // Dies by a signal in the middle of a line, straight after much output.
     let script =
         "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; printf 'last words'; kill -9 $$";
-    env.write(
-        "units/web.toml",
-        &format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n[restart]\npolicy = \"never\"\n[log]\nto = [\"console\", \"file\"]\n"),
-    );
+    let more = "[restart]\npolicy = \"never\"\n[log]\nto = [\"console\", \"file\"]\n";
+    env.shell("web", script, more);
     let mut runner = env.run();
     runner.wait_said("last words [no newline]").wait_said("SIGKILL");
     let lines = runner.lines("web");
@@ -53,7 +48,7 @@ fn the_last_words_are_kept() {
 #[test]
 fn logs_are_read_back() {
     let env = TestEnv::new();
-    env.write("units/web.toml", "command = [\"/bin/sh\", \"-c\", '''echo one; echo two; echo up; exec sleep 60''']\n[ready]\nlog = \"up\"\n");
+    env.shell("web", "echo one; echo two; echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let answer = runner.ask(&["logs", "web"]);
@@ -94,10 +89,7 @@ fn a_console_nobody_reads_holds_nobody_up() {
     let env = TestEnv::new();
     // 8 MB: more than the pipe of the unit, the pipe of the console and the queue between them hold.
     let script = "i=0; while [ $i -lt 8 ]; do head -c 1000000 /dev/zero | tr '\\0' x | fold -w 99; i=$((i+1)); done; echo; echo end; exec sleep 60";
-    env.write(
-        "units/web.toml",
-        &format!("command = [\"/bin/sh\", \"-c\", \"\"\"{}\"\"\"]\n[ready]\nlog = \"^end\"\n[log]\nto = [\"console\", \"file\"]\n", script.replace('\\', "\\\\")),
-    );
+    env.shell("web", script, "[ready]\nlog = \"^end\"\n[log]\nto = [\"console\", \"file\"]\n");
     let (reader, writer) = std::io::pipe().unwrap();
     let mut runner = env.run_into(&["--dir", "node", "run"], writer.into());
     runner.wait_state("web ready", 1);

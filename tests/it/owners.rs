@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use nix::unistd::geteuid;
 
 use crate::env::TestEnv;
-use crate::pid1::skip;
 use crate::runner::{MODES, until};
+use crate::skip::skip;
 
 /// The parent is alive and never waits: nobody else can reap them.
 #[test]
@@ -18,14 +18,12 @@ fn a_zombie_is_told_with_the_process_that_does_not_wait_for_it() {
         "units/a.toml",
         &format!("command = [\"python3\", \"-c\", '''{script}''']\n[ready]\nlog = \"up\"\n"),
     );
-    env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("b", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1);
     let owner = runner.pid_of("a");
     until("what status says", || {
-        let status = runner.ask(&["status", "--output", "json", "a"]);
-        let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
-        let zombies = status["in_force"][0]["zombies"].clone();
+        let zombies = env.status_of("a")["in_force"][0]["zombies"].clone();
         (zombies == serde_json::json!([format!("3 of python3 (pid {owner})")])).then_some(())
     });
     let text = runner.ask(&["status", "a"]).stdout;
@@ -45,7 +43,7 @@ fn a_zombie_is_told_with_the_process_that_does_not_wait_for_it() {
 #[test]
 fn a_user_is_looked_up_with_its_groups() {
     if !geteuid().is_root() {
-        return skip("user look-up", "only root changes users");
+        return skip("other", "user look-up", "only root changes users");
     }
     let env = TestEnv::new();
     std::fs::set_permissions(env.path(""), PermissionsExt::from_mode(0o755)).unwrap();
@@ -58,12 +56,12 @@ fn a_user_is_looked_up_with_its_groups() {
         env.path("group").display()
     );
     let script = "echo $(id -u) $(id -g) $(id -G); exec sleep 300";
-    let unit = |more: &str| {
-        format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n{more}[log]\nto = [\"console\"]\n")
+    let unit = |name: &str, more: &str| {
+        env.shell(name, script, &format!("{more}[log]\nto = [\"console\"]\n"));
     };
-    env.write("units/a.toml", &unit("user = \"alice\"\n"));
-    env.write("units/b.toml", &unit("user = \"alice\"\ngroup = \"gpu\"\n"));
-    env.write("units/c.toml", &unit("user = \"alice\"\ngroups = [\"other\"]\n"));
+    unit("a", "user = \"alice\"\n");
+    unit("b", "user = \"alice\"\ngroup = \"gpu\"\n");
+    unit("c", "user = \"alice\"\ngroups = [\"other\"]\n");
     env.write("units/d.toml", "command = \"true\"\nuser = \"mallory\"\nrestart = \"never\"\n");
     let mut runner = env.run_as(MODES[0], &files, &["--dir", "node", "run"]);
     let check = |name: &str, expected: &str| {
@@ -81,19 +79,14 @@ fn a_user_is_looked_up_with_its_groups() {
 #[test]
 fn ambient_capabilities_that_cannot_be_had() {
     if !geteuid().is_root() {
-        return skip("ambient capabilities", "only root can take them away first");
+        return skip("other", "ambient capabilities", "only root can take them away first");
     }
     let few = "exec setpriv --inh-caps=-all --bounding-set=-all,+setuid,+setgid,+kill \"$@\"";
     let check = |degrade: &str, runs: bool| {
         let env = TestEnv::new();
-        env.write(
-            "units/a.toml",
-            &format!(
-                "command = [\"sleep\", \"300\"]\nrestart = \"never\"\n\
-                 [security]\nambient_capabilities = [\"CAP_NET_ADMIN\"]\n{degrade}"
-            ),
-        );
-        env.write("units/b.toml", "command = [\"sleep\", \"300\"]\n");
+        let rights = "[security]\nambient_capabilities = [\"CAP_NET_ADMIN\"]\n";
+        env.sleeper("a", &format!("restart = \"never\"\n{rights}{degrade}"));
+        env.sleeper("b", "");
         let mut runner = env.run_as(MODES[0], few, &["--dir", "node", "run"]);
         runner.wait_said("cannot set `security.ambient_capabilities` to `CAP_NET_ADMIN`");
         runner.wait_state(if runs { "a ready" } else { "a failed" }, 1);

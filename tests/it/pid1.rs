@@ -11,6 +11,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::env::TestEnv;
 use crate::puppet;
 use crate::runner::{MODES, Mode, Runner, lives, until};
+use crate::skip::skip;
 
 /// Runs a row in all modes side by side. What this machine does not allow is said, and counted.
 #[track_caller]
@@ -18,7 +19,11 @@ fn row(name: &str, script: impl Fn(Mode) + Sync) {
     let modes: Vec<Mode> = if geteuid().is_root() {
         MODES.to_vec()
     } else {
-        skip(name, "only root makes PID namespaces and changes users: it ran as an ordinary process alone");
+        skip(
+            "other",
+            name,
+            "only root makes PID namespaces and changes users: it ran as an ordinary process alone",
+        );
         vec![Mode { first: false, nobody: false }]
     };
     std::thread::scope(|scope| {
@@ -31,21 +36,6 @@ fn row(name: &str, script: impl Fn(Mode) + Sync) {
             }
         }
     });
-}
-
-/// A skip is never silent.
-#[allow(clippy::print_stdout, reason = "this is where a person reading the test's output sees it")]
-pub fn skip(test: &str, reason: &str) {
-    println!("SKIP: {test}: {reason}");
-    if let Ok(path) = std::env::var("TENON_SKIPPED") {
-        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
-        file.write_all(format!("other\t{test}\t{reason}\n").as_bytes()).unwrap();
-    }
-}
-
-fn unit(env: &TestEnv, name: &str, script: &str, more: &str) {
-    let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
-    env.write(&format!("units/{name}.toml"), &text);
 }
 
 const RUN: [&str; 3] = ["--dir", "node", "run"];
@@ -75,7 +65,7 @@ fn left_behind(mode: Mode, how: &str) {
     );
     env.write("child.sh", &child);
     let script = format!("trap \"exit 0\" TERM; {how} sh {} & wait", env.path("node/child.sh").display());
-    unit(&env, "a", &script, READY);
+    env.shell("a", &script, READY);
     let mut runner = env.run_as(mode, "", &RUN);
     runner.wait_state("a ready", 1);
     let (code, took) = stop(&mut runner);
@@ -91,7 +81,7 @@ fn row_3_who_ignores_term_is_killed_at_the_timeout_and_named() {
         let env = TestEnv::new();
         env.write("child.sh", "trap '' TERM; echo up; exec sleep 300");
         let script = format!("trap \"exit 0\" TERM; sh {} & wait", env.path("node/child.sh").display());
-        unit(&env, "a", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n");
+        env.shell("a", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1s\"\n");
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_state("a ready", 1);
         let (code, took) = stop(&mut runner);
@@ -112,7 +102,7 @@ fn row_4_a_helper_that_cleans_up_is_given_its_time() {
             "trap \"trap '' TERM; sh {} & exit 0\" TERM; echo up; while :; do sleep 0.05; done",
             env.path("node/helper.sh").display()
         );
-        unit(&env, "a", &script, READY);
+        env.shell("a", &script, READY);
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_state("a ready", 1);
         let (code, took) = stop(&mut runner);
@@ -129,9 +119,9 @@ fn row_5_nobody_is_waited_for_who_is_not_up() {
     row("row 5", |mode| {
         let env = TestEnv::new();
         let never = "[ready]\nlog = \"will not come\"\ntimeout = \"200s\"\n";
-        unit(&env, "never", "echo waits; exec sleep 300", never);
+        env.shell("never", "echo waits; exec sleep 300", never);
         let backoff = "[restart]\npolicy = \"always\"\ndelays = [\"100s\"]\njitter = 0.0\n";
-        unit(&env, "crashes", "exit 1", backoff);
+        env.shell("crashes", "exit 1", backoff);
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_state("crashes backoff", 1).wait_state("never starting", 1).wait_said("waits");
         let (code, took) = stop(&mut runner);
@@ -145,9 +135,9 @@ fn row_6_the_exit_status_is_that_of_the_main_unit() {
     let check = |script: &str, expected: i32, asked: bool| {
         row("row 6", |mode| {
             let env = TestEnv::new();
-            unit(&env, "side", "echo up; exec sleep 300", READY);
+            env.shell("side", "echo up; exec sleep 300", READY);
             let more = "main = true\nneeds = [\"side\"]\nrestart = \"never\"\n";
-            unit(&env, "main", script, more);
+            env.shell("main", script, more);
             let mut runner = env.run_as(mode, "", &RUN);
             if asked {
                 runner.wait_state("main ready", 1).signal(Signal::SIGTERM);
@@ -169,13 +159,13 @@ fn row_6_the_exit_status_is_that_of_the_main_unit() {
 #[test]
 fn row_7_without_rights_and_without_a_place_to_write() {
     if !geteuid().is_root() {
-        return skip("row 7", "only root can take the rights away");
+        return skip("other", "row 7", "only root can take the rights away");
     }
     row("row 7", |mode| {
         let env = TestEnv::new();
         let orphans =
             "i=0; while [ $i -lt 1000 ]; do (sleep 0.01 &); i=$((i+1)); done; echo up; exec sleep 300";
-        unit(&env, "a", orphans, "[ready]\nlog = \"up\"\n[log]\nto = [\"console\"]\n");
+        env.shell("a", orphans, "[ready]\nlog = \"up\"\n[log]\nto = [\"console\"]\n");
         let run = env.path("run").display().to_string();
         // Nobody has none anyway, and may not take any away.
         let bare = if mode.nobody { "" } else { "; exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"" };
@@ -204,7 +194,7 @@ fn row_8_orphans_leave_no_zombies() {
         let env = TestEnv::new();
         let script =
             format!("i=0; while [ $i -lt {count} ]; do (: &); i=$((i+1)); done; echo up; exec sleep 300");
-        unit(&env, "a", &script, "[ready]\nlog = \"up\"\ntimeout = \"200s\"\n");
+        env.shell("a", &script, "[ready]\nlog = \"up\"\ntimeout = \"200s\"\n");
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_said("a: ready");
         std::thread::sleep(Duration::from_secs(1));
@@ -220,8 +210,8 @@ fn row_9_a_limit_is_a_limit_and_a_person_may_start_again() {
         let env = TestEnv::new();
         let file = env.path("state/starts");
         let script = format!("echo x >> {}; exit 1", file.display());
-        unit(&env, "a", &script, "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\nmax_restarts = 3\n");
-        unit(&env, "b", "exec sleep 300", "");
+        env.shell("a", &script, "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\nmax_restarts = 3\n");
+        env.shell("b", "exec sleep 300", "");
         let mut runner = env.run_as(mode, "", &RUN);
         let starts = || fs::read_to_string(&file).unwrap_or_default().lines().count();
         runner.wait_state("a failed", 1);
@@ -249,8 +239,8 @@ fn row_10_every_line_arrives_before_the_end_is_told() {
             env.write(&format!("units/{name}.toml"), &text);
         }
         let tail = "restart = \"never\"\n[log]\nto = [\"console\"]\n";
-        unit(&env, "tail", "printf unfinished; kill -9 $$", tail);
-        unit(&env, "stays", "exec sleep 300", "");
+        env.shell("tail", "printf unfinished; kill -9 $$", tail);
+        env.shell("stays", "exec sleep 300", "");
         let mut runner = env.run_as(mode, "", &RUN);
         for name in ["one", "two"] {
             runner.wait_state(&format!("{name} failed"), 1);
@@ -276,7 +266,7 @@ fn row_10_every_line_arrives_before_the_end_is_told() {
 #[test]
 fn row_11_a_full_disk_blocks_nobody_and_is_counted() {
     if !geteuid().is_root() {
-        return skip("row 11", "only root can mount a small disk");
+        return skip("other", "row 11", "only root can mount a small disk");
     }
     row("row 11", |mode| {
         let env = TestEnv::new();
@@ -289,15 +279,13 @@ fn row_11_a_full_disk_blocks_nobody_and_is_counted() {
             done.display(),
             more.display()
         );
-        unit(&env, "a", &script, "[log]\nto = [\"file\"]\nmax_size = \"100MB\"\n");
+        env.shell("a", &script, "[log]\nto = [\"file\"]\nmax_size = \"100MB\"\n");
         let disk = format!("mount -t tmpfs -o size=64k,mode=777 tmpfs {}", env.path("log").display());
         let mut runner = env.run_as(mode, &disk, &RUN);
         until("the unit's last line", || done.exists().then_some(()));
         let log = format!("/proc/{}/root{}/a.log", runner.pid(), env.path("log").display());
         let lost = until("the counter", || {
-            let answer = runner.ask(&["status", "--output", "json", "a"]);
-            let status: serde_json::Value = serde_json::from_str(&answer.stdout).ok()?;
-            let lost = status["in_force"][0]["log_lost"].as_u64()?;
+            let lost = env.status_of("a")["in_force"][0]["log_lost"].as_u64()?;
             let kept = fs::read_to_string(&log).ok()?.lines().count() as u64;
             (lost + kept == 100_000).then_some(lost)
         });
@@ -332,8 +320,8 @@ fn row_12_a_worker_in_disguise_is_gone_before_the_next_start() {
             alias.display()
         );
         let more = "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\n[stop]\ntimeout = \"2s\"\n";
-        unit(&env, "a", &script, more);
-        unit(&env, "b", "exec sleep 300", "");
+        env.shell("a", &script, more);
+        env.shell("b", "exec sleep 300", "");
         let mut runner = env.run_as(mode, "", &RUN);
         let outcome = || fs::read_to_string(&tries).unwrap_or_default();
         until("the first try", || (outcome() == "got\n").then_some(()));
@@ -430,7 +418,7 @@ impl Drop for Terminal {
 fn row_14_a_stopped_process_ends_by_its_stop_signal() {
     row("row 14", |mode| {
         let env = TestEnv::new();
-        unit(&env, "a", "trap \"echo bye; exit 0\" TERM; echo up; while :; do sleep 0.05; done", READY);
+        env.shell("a", "trap \"echo bye; exit 0\" TERM; echo up; while :; do sleep 0.05; done", READY);
         let mut runner = env.run_as(mode, "", &RUN);
         runner.wait_state("a ready", 1);
         kill(Pid::from_raw(main_of(&runner, "echo bye")), Signal::SIGSTOP).unwrap();

@@ -13,13 +13,12 @@ use crate::runner::until;
 fn piped(script: &str, reader: &str) -> TestEnv {
     let env = TestEnv::new();
     env.write("reader.sh", reader);
-    let text = format!(
-        "command = [\"/bin/sh\", \"-c\", '''{script}''']\nrestart = \"never\"\n\
-         [log]\nto = [\"pipe\"]\npipe = [\"sh\", \"{}\", \"{}\"]\n",
+    let more = format!(
+        "restart = \"never\"\n[log]\nto = [\"pipe\"]\npipe = [\"sh\", \"{}\", \"{}\"]\n",
         env.path("node/reader.sh").display(),
         env.path("state/out").display()
     );
-    env.write("units/a.toml", &text);
+    env.shell("a", script, &more);
     env.write("units/b.toml", "command = [\"sleep\", \"1000\"]\n");
     env
 }
@@ -102,19 +101,12 @@ fn a_program_that_reads_nothing_blocks_nobody_and_is_counted() {
     // 20 MB for somebody who sleeps; the last stop is not waited for, either.
     let line = "x".repeat(99);
     let script = format!("yes {line} | head -n 200000; echo done > {}; exec sleep 1000", done.display());
-    env.write(
-        "units/a.toml",
-        &format!(
-            "command = [\"/bin/sh\", \"-c\", \"{script}\"]\n[log]\nto = [\"pipe\"]\npipe = [\"sleep\", \"1000\"]\n"
-        ),
-    );
+    env.shell("a", &script, "[log]\nto = [\"pipe\"]\npipe = [\"sleep\", \"1000\"]\n");
     let mut runner = env.run();
     until("the unit's last line", || done.exists().then_some(()));
     runner.wait_said("a: `sleep` of `log.pipe` takes no more output; lines are dropped there until it does");
     let lost = until("the counter", || {
-        let status = runner.ask(&["status", "--output", "json", "a"]);
-        let status: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
-        status["in_force"][0]["log_lost"].as_u64().filter(|lost| *lost > 150_000)
+        env.status_of("a")["in_force"][0]["log_lost"].as_u64().filter(|lost| *lost > 150_000)
     });
     assert!(lost < 200_000, "{lost}");
     assert_eq!(runner.said().matches("takes no more output").count(), 1);

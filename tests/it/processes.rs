@@ -7,24 +7,19 @@ use nix::sys::signal::Signal;
 
 use crate::env::TestEnv;
 use crate::runner::{lives, until};
+use crate::skip::skip;
 
 /// Waits for a file that a unit writes, and reads a number from it.
 fn number_in(path: &std::path::Path) -> i32 {
     until("a number in a file", || fs::read_to_string(path).ok()?.trim().parse().ok())
 }
 
-/// A unit that runs this shell script; more TOML may follow.
-fn shell(env: &TestEnv, name: &str, script: &str, more: &str) {
-    let text = format!("command = [\"/bin/sh\", \"-c\", '''{script}''']\n{more}");
-    env.write(&format!("units/{name}.toml"), &text);
-}
-
 #[test]
 fn starts_in_order_and_stops_in_reverse() {
     let env = TestEnv::new();
     let script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 60 & wait $!; done";
-    shell(&env, "db", script, "[ready]\nlog = \"up\"\n");
-    shell(&env, "web", script, "needs = [\"db\"]\n[ready]\nlog = \"up\"\n");
+    env.shell("db", script, "[ready]\nlog = \"up\"\n");
+    env.shell("web", script, "needs = [\"db\"]\n[ready]\nlog = \"up\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1).in_order("db ready", "web preparing");
     assert_eq!(runner.stop(), 0);
@@ -37,7 +32,7 @@ fn starts_in_order_and_stops_in_reverse() {
 #[test]
 fn what_crashes_comes_back() {
     let env = TestEnv::new();
-    shell(&env, "web", "echo try; exit 3", "[restart]\npolicy = \"always\"\ndelays = [\"10ms\"]\n");
+    env.shell("web", "echo try; exit 3", "[restart]\npolicy = \"always\"\ndelays = [\"10ms\"]\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 3).in_order("web ready", "web backoff");
     assert_eq!(runner.stop(), 0);
@@ -47,8 +42,7 @@ fn what_crashes_comes_back() {
 #[test]
 fn term_then_kill_and_not_before_its_time() {
     let env = TestEnv::new();
-    shell(
-        &env,
+    env.shell(
         "deaf",
         "trap 'echo heard' TERM; echo up; while :; do sleep 60 & wait $!; done",
         "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"700ms\"\n",
@@ -66,8 +60,7 @@ fn term_then_kill_and_not_before_its_time() {
 #[test]
 fn a_stopped_process_hears_its_stop_signal() {
     let env = TestEnv::new();
-    shell(
-        &env,
+    env.shell(
         "web",
         "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 60 & wait $!; done",
         "[ready]\nlog = \"up\"\n",
@@ -84,8 +77,7 @@ fn a_stopped_process_hears_its_stop_signal() {
 fn orphans_are_reaped() {
     let env = TestEnv::new();
     // Twenty grandchildren whose parent ends before them.
-    shell(
-        &env,
+    env.shell(
         "parent",
         "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (sh -c 'sleep 0.1' &) ; done; echo up; exec sleep 60",
         "[ready]\nlog = \"up\"\n",
@@ -106,7 +98,7 @@ fn nothing_of_a_unit_outlives_it() {
          while [ ! -s {0} ]; do sleep 0.01; done; echo up; wait",
         env.path("left").display()
     );
-    shell(&env, "web", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"200ms\"\n");
+    env.shell("web", &script, "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"200ms\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let left = number_in(&env.path("left"));
@@ -124,7 +116,7 @@ fn what_is_left_of_a_crash_is_ended_before_the_restart() {
          setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $! >> {0}; echo up; sleep 0.1; exit 1",
         env.path("left").display()
     );
-    shell(&env, "web", &script, "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\n");
+    env.shell("web", &script, "[restart]\npolicy = \"always\"\ndelays = [\"0s\"]\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 4);
     assert_eq!(runner.stop(), 0);
@@ -157,9 +149,7 @@ fn the_environment_is_exactly_as_planned() {
 #[test]
 fn what_cannot_be_executed_is_said_with_its_object() {
     let env = TestEnv::new();
-    let script = env.path("script");
-    fs::write(&script, "#!/no/such/python\n").unwrap();
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = env.script("script", "#!/no/such/python\n");
     env.write("units/web.toml", &format!("command = [{script:?}]\n[restart]\npolicy = \"never\"\n"));
     let mut runner = env.run();
     runner.wait_said("its interpreter `/no/such/python` is missing");
@@ -170,7 +160,7 @@ fn what_cannot_be_executed_is_said_with_its_object() {
 fn one_thread_and_no_wake_up_while_nothing_happens() {
     let env = TestEnv::new();
     for name in ["a", "b", "c"] {
-        shell(&env, name, "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+        env.shell(name, "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     }
     let mut runner = env.run();
     for name in ["a", "b", "c"] {
@@ -205,7 +195,7 @@ fn descriptors_do_not_grow_with_restarts() {
 #[test]
 fn a_second_runner_on_the_same_directory_is_refused() {
     let env = TestEnv::new();
-    shell(&env, "web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+    env.shell("web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     let second = env.node(&["run"]);
@@ -218,7 +208,7 @@ fn a_second_runner_on_the_same_directory_is_refused() {
 #[test]
 fn without_a_writable_run_directory_everything_but_control_works() {
     let env = TestEnv::new();
-    shell(&env, "web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+    env.shell("web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     // A file where the directory should be: root may write everywhere else.
     fs::remove_dir(env.path("run")).unwrap();
     fs::write(env.path("run"), "").unwrap();
@@ -232,7 +222,7 @@ fn without_a_writable_run_directory_everything_but_control_works() {
 #[test]
 fn signals_to_the_runner() {
     let env = TestEnv::new();
-    shell(&env, "web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+    env.shell("web", "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     runner.signal(Signal::SIGHUP).wait_said("reloaded (SIGHUP): nothing has changed");
@@ -245,11 +235,11 @@ fn signals_to_the_runner() {
 #[test]
 fn another_user_reads_its_output_and_tells_that_it_is_ready() {
     if !nix::unistd::Uid::effective().is_root() {
-        return;
+        return skip("other", "another user's output", "only root changes users");
     }
     let env = TestEnv::new();
     // Writes through /dev/stdout, which opens the pipe anew with the rights of the user.
-    shell(&env, "web", "id -u > /dev/stdout; exec sleep 60", "user = \"65534\"\n[ready]\nlog = \"65534\"\n");
+    env.shell("web", "id -u > /dev/stdout; exec sleep 60", "user = \"65534\"\n[ready]\nlog = \"65534\"\n");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(env.path(""), open).unwrap();
     let mut runner = env.run();
@@ -261,7 +251,7 @@ fn another_user_reads_its_output_and_tells_that_it_is_ready() {
 #[test]
 fn a_readiness_descriptor() {
     let env = TestEnv::new();
-    shell(&env, "web", "sleep 0.2; echo >&5; exec sleep 60", "[ready]\nfd = 5\n");
+    env.shell("web", "sleep 0.2; echo >&5; exec sleep 60", "[ready]\nfd = 5\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     assert_eq!(runner.stop(), 0);
@@ -275,7 +265,7 @@ fn a_program_as_probe_and_a_name_to_resolve() {
         "[ready]\nexec = [\"test\", \"-e\", \"{}\"]\ninterval = \"50ms\"\n[preflight]\nresolve = [\"localhost\"]\n",
         env.path("there").display()
     );
-    shell(&env, "web", &script, &more);
+    env.shell("web", &script, &more);
     let mut runner = env.run();
     runner.wait_state("web ready", 1);
     assert_eq!(runner.stop(), 0);
@@ -284,8 +274,7 @@ fn a_program_as_probe_and_a_name_to_resolve() {
 #[test]
 fn what_preflight_refuses_is_told_with_need_and_have() {
     let env = TestEnv::new();
-    shell(
-        &env,
+    env.shell(
         "web",
         "exec sleep 60",
         "[restart]\npolicy = \"never\"\n[preflight]\nresolve = [\"no-such-host.invalid\"]\n",
@@ -299,8 +288,7 @@ fn what_preflight_refuses_is_told_with_need_and_have() {
 #[test]
 fn limits_directory_and_umask() {
     let env = TestEnv::new();
-    shell(
-        &env,
+    env.shell(
         "web",
         "ulimit -n; pwd; umask; echo up; exec sleep 60",
         "directory = \"/tmp\"\numask = \"0027\"\n[rlimits]\nnofile = 77\n[ready]\nlog = \"up\"\n",
@@ -315,7 +303,7 @@ fn limits_directory_and_umask() {
 fn many_units_start_and_stop() {
     let env = TestEnv::new();
     for number in 0..60 {
-        shell(&env, &format!("u{number}"), "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
+        env.shell(&format!("u{number}"), "echo up; exec sleep 60", "[ready]\nlog = \"up\"\n");
     }
     let mut runner = env.run();
     for number in 0..60 {
@@ -350,8 +338,8 @@ fn as_pid_1_of_its_namespace() {
     let output = command.args(["run", "--", "sh", "-c", script]).env("HOME", env.path("")).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("unshare failed") {
-        // Not allowed here (an unprivileged container); the real thing is tested with OCI runtimes.
-        return;
+        let reason = "unshare is not allowed here; tests/real/oci has the real thing";
+        return skip("other", "PID 1 of a namespace", reason);
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up 1\n", "{error}");
     assert_eq!(output.status.code(), Some(5), "{error}");
@@ -361,8 +349,7 @@ fn as_pid_1_of_its_namespace() {
 fn a_shutdown_that_exceeds_its_budget_kills_and_says_so() {
     let env = TestEnv::new();
     env.write("tenon.toml", "run = [\"deaf\"]\nstop_budget = \"1s\"\n");
-    shell(
-        &env,
+    env.shell(
         "deaf",
         "trap '' TERM; echo up; while :; do sleep 60 & wait $!; done",
         "[ready]\nlog = \"up\"\n[stop]\ntimeout = \"1m\"\n",

@@ -1,7 +1,7 @@
 //! `tenon profile`: looking at profiles, comparing them, and changing one without breaking it.
 
-use crate::env::TestEnv;
-use crate::runner::until;
+use crate::env::{Answer, TestEnv};
+use crate::skip::skip;
 use snapbox::{assert_data_eq, str};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -45,10 +45,21 @@ pub fn node() -> TestEnv {
     env
 }
 
-pub fn tenon(env: &TestEnv, args: &[&str]) -> crate::env::Answer {
-    let mut all = vec!["--dir", "shipped", "--dir", "node"];
-    all.extend(args);
-    env.tenon(&all)
+/// What ships, and above it the node's own.
+const DIRS: [&str; 4] = ["--dir", "shipped", "--dir", "node"];
+
+pub fn tenon(env: &TestEnv, args: &[&str]) -> Answer {
+    with(env, &[], args)
+}
+
+/// The same with more variables in its environment.
+pub fn with(env: &TestEnv, variables: &[(&str, &str)], args: &[&str]) -> Answer {
+    env.tenon_with(variables, &[&DIRS, args].concat())
+}
+
+/// A runner on both folders, not yet started.
+fn service(env: &TestEnv) -> std::process::Command {
+    env.command(&[&DIRS[..], &["run"]].concat())
 }
 
 pub const LOCAL: &str = "node/profiles/g2.toml.d/50-local.toml";
@@ -232,17 +243,8 @@ fn a_key_that_a_higher_file_sets_is_changed_there_and_otherwise_said_to_win() {
 #[test]
 fn the_editor_works_on_a_copy_and_only_what_is_right_is_written() {
     let env = node();
-    let script = |name: &str, text: &str| {
-        let path = env.path(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path.display().to_string()
-    };
-    let edit = |editor: &str| {
-        let mut command = env.command(&["--dir", "shipped", "--dir", "node", "profile", "edit", "g2"]);
-        env.answer(&command.env("EDITOR", editor).output().unwrap())
-    };
-    let good = script(
+    let edit = |editor: &str| with(&env, &[("EDITOR", editor)], &["profile", "edit", "g2"]);
+    let good = env.script(
         "good",
         "#!/bin/sh\ngrep -q '^# description = \"second\"' \"$1\" || exit 9\nprintf '[param.link]\\ndefault = \"fast\"  # ours\\n' > \"$1\"\n",
     );
@@ -250,7 +252,7 @@ fn the_editor_works_on_a_copy_and_only_what_is_right_is_written() {
     assert!(answer.code(0).stdout.ends_with("wrote node/profiles/g2.toml.d/50-local.toml\n"), "{answer:?}");
     assert_eq!(fs::read_to_string(env.path(LOCAL)).unwrap(), "[param.link]\ndefault = \"fast\"  # ours\n");
 
-    let bad = script("bad", "#!/bin/sh\necho 'nonsense = [' >> \"$1\"\n");
+    let bad = env.script("bad", "#!/bin/sh\necho 'nonsense = [' >> \"$1\"\n");
     let answer = edit(&bad);
     assert!(answer.code(78).stderr.contains("nothing was written"), "{answer:?}");
     assert_eq!(fs::read_to_string(env.path(LOCAL)).unwrap(), "[param.link]\ndefault = \"fast\"  # ours\n");
@@ -266,7 +268,7 @@ fn the_editor_works_on_a_copy_and_only_what_is_right_is_written() {
 #[test]
 fn a_profile_that_everybody_may_write_is_refused_by_root() {
     if !nix::unistd::geteuid().is_root() {
-        return;
+        return skip("other", "files that others may write", "only root refuses them");
     }
     let env = node();
     let file = env.path("shipped/profiles/base.toml");
@@ -306,14 +308,13 @@ fn a_fact_that_a_program_tells_is_asked_by_run_and_kept() {
         "[detect]\nany = [\"fact.chip == 'x9'\"]\n[fact.chip]\nfrom = [{ exec = [\"echo\", \"x9\"] }]\n",
     );
     env.write("profiles/small.toml", "fallback = true\n");
-    let alone = |verb: &[&str]| env.tenon(&[&["--dir", "node"], verb].concat());
-    let answer = alone(&["plan"]);
+    let answer = env.node(&["plan"]);
     assert!(answer.code(0).stdout.contains("profile small"), "{answer:?}");
     for words in ["warning[profile-fallback]", "`big` goes by `fact.chip`", "tenon facts --save"] {
         assert!(answer.stderr.contains(words), "nobody says {words}: {answer:?}");
     }
-    alone(&["run"]).code(0);
-    let answer = alone(&["plan"]);
+    env.node(&["run"]).code(0);
+    let answer = env.node(&["plan"]);
     assert!(answer.code(0).stdout.contains("profile big"), "{answer:?}");
     assert!(!answer.stderr.contains("profile-fallback"), "{answer:?}");
 }
@@ -355,11 +356,8 @@ rules
 #[test]
 fn a_running_node_says_what_would_need_a_restart_and_differs_then() {
     let env = node();
-    let runner = env.run_with(&["--dir", "shipped", "--dir", "node", "run"]);
-    until("both run", || {
-        let status = tenon(&env, &["status", "--output", "json"]).stdout;
-        (status.matches("\"pid\"").count() >= 3).then_some(())
-    });
+    let runner = env.run_command(service(&env));
+    runner.wait_state("store ready", 1).wait_state("web ready", 1);
     let same = tenon(&env, &["diff"]);
     assert_eq!(same.code(0).stdout, "the files are the same plan as what runs\n", "{}", same.stderr);
     let answer = tenon(&env, &["profile", "set", "g2", "param.link.default=fast"]);
@@ -373,18 +371,12 @@ fn a_running_node_says_what_would_need_a_restart_and_differs_then() {
 #[test]
 fn what_runs_is_compared_in_the_environment_of_the_runner() {
     let env = node();
-    let mut service = env.command(&["--dir", "shipped", "--dir", "node", "run"]);
+    let mut service = service(&env);
     service.env("FROM_THE_SERVICE", "1").env("SHARED", "service");
     let runner = env.run_command(service);
-    until("both run", || {
-        let status = tenon(&env, &["status", "--output", "json"]).stdout;
-        (status.matches("\"pid\"").count() >= 3).then_some(())
-    });
+    runner.wait_state("store ready", 1).wait_state("web ready", 1);
     // Whoever comes over ssh has other variables.
-    let elsewhere = |args: &[&str]| {
-        let mut command = env.command(&[&["--dir", "shipped", "--dir", "node"], args].concat());
-        env.answer(&command.env("SHARED", "ssh").env("SSH_TTY", "/dev/pts/1").output().unwrap())
-    };
+    let elsewhere = |args: &[&str]| with(&env, &[("SHARED", "ssh"), ("SSH_TTY", "/dev/pts/1")], args);
     let same = elsewhere(&["diff"]);
     assert_eq!(same.code(0).stdout, "the files are the same plan as what runs\n", "{}", same.stderr);
     fs::write(
@@ -403,16 +395,16 @@ fn what_runs_is_compared_in_the_environment_of_the_runner() {
 #[test]
 fn where_the_runners_environment_cannot_be_read_it_is_said() {
     if !nix::unistd::geteuid().is_root() {
-        return crate::pid1::skip("another user's environment", "only root changes users");
+        return skip("other", "another user's environment", "only root changes users");
     }
     let env = node();
     fs::set_permissions(env.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     env.write("tenon.toml", "profile = \"g2\"\nrun = [\"web\"]\n[control]\ngroup = \"nogroup\"\n");
-    let mut service = env.command(&["--dir", "shipped", "--dir", "node", "run"]);
+    let mut service = service(&env);
     service.env("SHARED", "service");
     let runner = env.run_command(service);
-    until("it runs", || (tenon(&env, &["status"]).code == 0).then_some(()));
-    let inner = env.command(&["--dir", "shipped", "--dir", "node", "diff"]);
+    runner.wait_state("web ready", 1);
+    let inner = env.command(&[&DIRS[..], &["diff"]].concat());
     let mut member = std::process::Command::new("setpriv");
     member
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])

@@ -1,10 +1,9 @@
 //! What a change of a profile does to the choice of a profile, to values that beat it, and to files beside it that are
 //! broken; and that each value is told by the line that set it, with its reason.
 
-use crate::env::{Answer, TestEnv};
-use crate::profile::{LOCAL, node, tenon};
+use crate::env::TestEnv;
+use crate::profile::{LOCAL, node, tenon, with};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 /// Two generations told by a variable of the environment, and a node that takes what is detected.
 fn detecting() -> TestEnv {
@@ -21,12 +20,6 @@ fn detecting() -> TestEnv {
     );
     env.write("tenon.toml", "profile = \"auto\"\nrun = [\"store\", \"web\"]\n");
     env
-}
-
-fn with(env: &TestEnv, variables: &[(&str, &str)], args: &[&str]) -> Answer {
-    let mut all = vec!["--dir", "shipped", "--dir", "node"];
-    all.extend(args);
-    env.answer(&env.command(&all).envs(variables.iter().copied()).output().unwrap())
 }
 
 #[track_caller]
@@ -149,14 +142,11 @@ fn nothing_is_written_beside_a_file_that_cannot_be_read() {
     says(&answer.stderr, &["node/profiles/g2.toml.d/90-site.toml:1"]);
     says(&tenon(&env, &["profile", "list"]).code(78).stderr, &["node/profiles/g2.toml.d/90-site.toml:1"]);
     // `edit` opens the broken one.
-    let editor = env.path("mend");
-    fs::write(
-        &editor,
+    let editor = env.script(
+        "mend",
         "#!/bin/sh\nprintf '[rule.range]\\ndefault = { RANGE = \"16900-17000\" }\\n' > \"$1\"\n",
-    )
-    .unwrap();
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
-    let answer = with(&env, &[("EDITOR", &editor.display().to_string())], &["profile", "edit", "g2"]);
+    );
+    let answer = with(&env, &[("EDITOR", &editor)], &["profile", "edit", "g2"]);
     says(&answer.code(0).stdout, &["wrote node/profiles/g2.toml.d/90-site.toml"]);
     tenon(&env, &["profile", "show", "g2"]).code(0);
 }
@@ -164,18 +154,12 @@ fn nothing_is_written_beside_a_file_that_cannot_be_read() {
 #[test]
 fn a_refused_edit_says_where_the_text_is_and_how_to_go_on() {
     let env = node();
-    let script = |name: &str, text: &str| {
-        let path = env.path(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path.display().to_string()
-    };
-    let bad = script("bad", "#!/bin/sh\nprintf '[param.link]\\ndefault = \"warp\"\\n' > \"$1\"\n");
+    let bad = env.script("bad", "#!/bin/sh\nprintf '[param.link]\\ndefault = \"warp\"\\n' > \"$1\"\n");
     let answer = with(&env, &[("EDITOR", &bad)], &["profile", "edit", "g2"]);
     let kept = answer.code(78).stderr.split("--from ").nth(1).unwrap();
     let kept = kept.split('`').next().unwrap().to_owned();
     assert_eq!(fs::read_to_string(&kept).unwrap(), "[param.link]\ndefault = \"warp\"\n");
-    let mend = script("mend", "#!/bin/sh\nsed -i s/warp/fast/ \"$1\"\n");
+    let mend = env.script("mend", "#!/bin/sh\nsed -i s/warp/fast/ \"$1\"\n");
     let answer = with(&env, &[("EDITOR", &mend)], &["profile", "edit", "g2", "--from", &kept]);
     says(&answer.code(0).stdout, &["env LINK: slow → fast"]);
     assert_eq!(fs::read_to_string(env.path(LOCAL)).unwrap(), "[param.link]\ndefault = \"fast\"\n");

@@ -7,24 +7,15 @@ use nix::sys::signal::Signal;
 use crate::env::TestEnv;
 use crate::runner::until;
 
-const SLEEP: &str = "command = [\"sleep\", \"300\"]\n";
-
-/// Units that sleep, with more TOML for each.
-fn node(env: &TestEnv, units: &[(&str, &str)]) {
-    for (name, more) in units {
-        env.write(&format!("units/{name}.toml"), &format!("{SLEEP}{more}"));
-    }
-}
-
 #[test]
 fn units_come_and_go_and_the_rest_is_left_alone() {
     let env = TestEnv::new();
-    node(&env, &[("a", ""), ("b", "")]);
+    env.sleeper("a", "").sleeper("b", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1).wait_state("b ready", 1);
     let a = runner.pid_of("a");
     fs::remove_file(env.path("node/units/b.toml")).unwrap();
-    node(&env, &[("c", "")]);
+    env.sleeper("c", "");
     let dry = env.node(&["reload", "--dry-run"]);
     assert_eq!((dry.code, dry.stdout.as_str()), (0, "c added (live)\nb removed (live)\n"), "{dry:#?}");
     let reload = env.node(&["reload"]);
@@ -41,11 +32,11 @@ fn units_come_and_go_and_the_rest_is_left_alone() {
 #[test]
 fn a_bad_file_changes_nothing_and_is_said() {
     let env = TestEnv::new();
-    node(&env, &[("a", "")]);
+    env.sleeper("a", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1);
-    node(&env, &[("b", "")]);
-    env.write("units/a.toml", "command = [\"sleep\", \"300\"]\nrestrat = \"never\"\n");
+    env.sleeper("b", "");
+    env.sleeper("a", "restrat = \"never\"\n");
     let reload = env.node(&["reload"]);
     reload.code(78);
     assert!(reload.stderr.contains("units/a.toml:2:1"), "{}", reload.stderr);
@@ -59,14 +50,12 @@ fn a_bad_file_changes_nothing_and_is_said() {
 #[test]
 fn what_needs_a_restart_is_pending_until_there_is_one() {
     let env = TestEnv::new();
-    node(&env, &[("a", ""), ("b", "")]);
+    env.sleeper("a", "").sleeper("b", "");
     let mut runner = env.run();
     runner.wait_state("a ready", 1).wait_state("b ready", 1);
     let pids = (runner.pid_of("a"), runner.pid_of("b"));
-    node(
-        &env,
-        &[("a", "[env]\nCOLOUR = \"blue\"\n"), ("b", "[env]\nCOLOUR = \"blue\"\n[stop]\ntimeout = \"3s\"\n")],
-    );
+    let blue = "[env]\nCOLOUR = \"blue\"\n";
+    env.sleeper("a", blue).sleeper("b", &format!("{blue}[stop]\ntimeout = \"3s\"\n"));
     let reload = env.node(&["reload"]);
     reload.code(0);
     assert!(
@@ -94,7 +83,7 @@ fn what_needs_a_restart_is_pending_until_there_is_one() {
 #[test]
 fn data_is_lost_only_by_name() {
     let env = TestEnv::new();
-    node(&env, &[("a", ""), ("store", "holds_data = true\n")]);
+    env.sleeper("a", "").sleeper("store", "holds_data = true\n");
     let mut runner = env.run();
     runner.wait_state("store ready", 1);
     let pid = runner.pid_of("store");
@@ -113,7 +102,7 @@ fn data_is_lost_only_by_name() {
 #[test]
 fn scaling_down_stops_the_highest_index_first() {
     let env = TestEnv::new();
-    env.write("units/e@.toml", SLEEP);
+    env.sleeper("e@", "");
     env.write("tenon.toml", "run = [\"e@*\"]\n[instances]\ne = 4\n");
     let mut runner = env.run();
     for index in 0..4 {
@@ -143,7 +132,8 @@ fn files_are_watched_through_the_swap_of_a_link() {
         std::os::unix::fs::symlink(to, env.path("node").join("..new")).unwrap();
         fs::rename(env.path("node/..new"), env.path("node").join(name)).unwrap();
     };
-    let text = |units: &str| format!("watch = true\nrun = [{units}]\n[unit.a]\n{SLEEP}[unit.b]\n{SLEEP}");
+    let sleep = "command = [\"sleep\", \"300\"]\n";
+    let text = |units: &str| format!("watch = true\nrun = [{units}]\n[unit.a]\n{sleep}[unit.b]\n{sleep}");
     version("..v1", &text("\"a\""));
     link("..v1", "..data");
     link("..data/tenon.toml", "tenon.toml");
@@ -162,15 +152,13 @@ fn files_are_watched_through_the_swap_of_a_link() {
 fn a_unit_reloads_itself() {
     let env = TestEnv::new();
     let script = "trap 'echo heard' HUP; echo up; while :; do sleep 60 & wait $!; done";
-    let by = |reload: &str| {
-        format!(
-            "command = [\"/bin/sh\", \"-c\", '''{script}''']\n[ready]\nlog = \"up\"\n[reload]\n{reload}\n"
-        )
+    let by = |name: &str, reload: &str| {
+        env.shell(name, script, &format!("[ready]\nlog = \"up\"\n[reload]\n{reload}\n"));
     };
-    env.write("units/signal.toml", &by("signal = \"SIGHUP\""));
-    env.write("units/command.toml", &by("command = [\"/bin/sh\", \"-c\", \"kill -HUP $MAINPID\"]"));
-    env.write("units/broken.toml", &by("command = [\"/bin/sh\", \"-c\", \"echo no; exit 3\"]"));
-    env.write("units/none.toml", SLEEP);
+    by("signal", "signal = \"SIGHUP\"");
+    by("command", "command = [\"/bin/sh\", \"-c\", \"kill -HUP $MAINPID\"]");
+    by("broken", "command = [\"/bin/sh\", \"-c\", \"echo no; exit 3\"]");
+    env.sleeper("none", "");
     let mut runner = env.run();
     for unit in ["signal", "command", "broken", "none"] {
         runner.wait_state(&format!("{unit} ready"), 1);
@@ -189,7 +177,7 @@ fn a_unit_reloads_itself() {
 fn a_change_that_waits_for_a_restart_is_a_difference() {
     let env = TestEnv::new();
     let version = |version: &str| {
-        node(&env, &[("a", &format!("inherit = [\"PATH\"]\nenv = {{ V = \"{version}\" }}\n"))]);
+        env.sleeper("a", &format!("inherit = [\"PATH\"]\nenv = {{ V = \"{version}\" }}\n"));
     };
     version("1");
     let mut runner = env.run();
@@ -213,10 +201,8 @@ fn a_change_that_waits_for_a_restart_is_a_difference() {
 #[test]
 fn a_unit_that_the_files_know_and_the_plan_has_not_is_told_with_the_cure() {
     let env = TestEnv::new();
-    node(
-        &env,
-        &[("a", "conflicts = [\"c\"]\n"), ("b", "enabled = false\n"), ("c", ""), ("d", "roles = [\"x\"]\n")],
-    );
+    env.sleeper("a", "conflicts = [\"c\"]\n").sleeper("b", "enabled = false\n");
+    env.sleeper("c", "").sleeper("d", "roles = [\"x\"]\n");
     env.write("tenon.toml", "role = \"y\"\nrun = [\"a\"]\n");
     let mut runner = env.run();
     runner.wait_state("a ready", 1);

@@ -163,9 +163,7 @@ fn whatever_a_unit_says_of_its_secrets_is_masked() {
     let mut runner = env.run_command(command);
     runner.wait_state("web backoff", 1).wait_state("sick unhealthy", 1);
     let ask = |args: &[&str]| {
-        let mut all = vec!["--dir", "node"];
-        all.extend(args);
-        env.answer(&env.command(&all).env("MY_SECRET", RUNNERS).output().unwrap()).stdout
+        env.tenon_with(&[("MY_SECRET", RUNNERS)], &[&["--dir", "node"], args].concat()).stdout
     };
     let file = |name: &str| String::from_utf8_lossy(&std::fs::read(env.path(name)).unwrap()).into_owned();
     until("its last words", || ask(&["why", "web"]).contains("dying of").then_some(()));

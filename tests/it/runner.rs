@@ -1,9 +1,12 @@
 //! A running `tenon run` of a test: what it has said, what has happened in it, and its processes.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::env::{Answer, TestEnv};
 
@@ -27,24 +30,45 @@ impl TestEnv {
 
     /// Starts the binary with these arguments.
     pub fn run_with(&self, args: &[&str]) -> Runner<'_> {
-        let file = fs::File::create(self.path("said")).unwrap();
-        self.run_into(args, file.into())
+        self.run_command(self.command(args))
     }
 
     /// Starts a command made by [`TestEnv::command`].
-    pub fn run_command(&self, mut command: std::process::Command) -> Runner<'_> {
-        let said = self.path("said");
-        let file = fs::File::create(&said).unwrap();
-        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
-        Runner { env: self, child: command.spawn().unwrap(), said, inner: false }
+    pub fn run_command(&self, command: Command) -> Runner<'_> {
+        let file = fs::File::create(self.path("said")).unwrap();
+        self.spawn(command, file.into())
     }
 
-    /// The same, with its output going elsewhere.
-    pub fn run_into(&self, args: &[&str], output: std::os::fd::OwnedFd) -> Runner<'_> {
-        let said = self.path("said");
-        let mut command = self.command(args);
+    /// Starts the binary with these arguments, with its output going elsewhere.
+    pub fn run_into(&self, args: &[&str], output: OwnedFd) -> Runner<'_> {
+        self.spawn(self.command(args), output)
+    }
+
+    fn spawn(&self, mut command: Command, output: OwnedFd) -> Runner<'_> {
         command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
-        Runner { env: self, child: command.spawn().unwrap(), said, inner: false }
+        Runner { env: self, child: command.spawn().unwrap(), said: self.path("said"), inner: false }
+    }
+
+    /// What `status` tells of a unit, once a runner answers.
+    #[track_caller]
+    pub fn status_of(&self, unit: &str) -> Value {
+        until("an answer", || {
+            let answer = self.node(&["--output", "json", "status", unit]);
+            serde_json::from_str(&answer.stdout).ok()
+        })
+    }
+
+    /// A field of a unit, from `status`.
+    #[track_caller]
+    pub fn field(&self, unit: &str, field: &str) -> Value {
+        self.status_of(unit)["units"][0][field].clone()
+    }
+
+    /// Waits until a field of a unit is so.
+    #[track_caller]
+    pub fn wait_field(&self, unit: &str, field: &str, expected: impl Into<Value>) {
+        let expected = expected.into();
+        until(&format!("{unit}: {field} {expected}"), || (self.field(unit, field) == expected).then_some(()));
     }
 }
 
@@ -77,7 +101,7 @@ impl TestEnv {
     }
 
     /// The same, not yet started.
-    pub fn command_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> std::process::Command {
+    pub fn command_as(&self, mode: Mode, mounts: &str, args: &[&str]) -> Command {
         let plain = self.command(args);
         let mut words: Vec<String> = Vec::new();
         let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
@@ -96,7 +120,7 @@ impl TestEnv {
         }
         add(&[plain.get_program().to_str().unwrap()]);
         words.extend(plain.get_args().map(|word| word.to_str().unwrap().to_owned()));
-        let mut command = std::process::Command::new(&words[0]);
+        let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().current_dir(plain.get_current_dir().unwrap());
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
@@ -105,7 +129,7 @@ impl TestEnv {
     /// Everything in the folders belongs to nobody from now on.
     fn give_away(&self) {
         let owner = format!("{NOBODY}:{NOBODY}");
-        let done = std::process::Command::new("chown").args(["-R", &owner]).arg(self.path("")).status();
+        let done = Command::new("chown").args(["-R", &owner]).arg(self.path("")).status();
         assert!(done.unwrap().success());
     }
 }
@@ -165,7 +189,7 @@ impl Runner<'_> {
         // A line that crosses a page of the file can be seen half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines() {
-            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            let event: Value = serde_json::from_str(line).unwrap();
             let unit = &event["unit"];
             let (name, state) = (unit["unit"].as_str().unwrap(), unit["state"].as_str().unwrap());
             if last.insert(name.to_owned(), state.to_owned()).as_deref() != Some(state) {
@@ -201,7 +225,7 @@ impl Runner<'_> {
         until("a pid", || {
             let text = fs::read_to_string(self.env.path("state/events.jsonl")).unwrap_or_default();
             let last = text.lines().rev().find_map(|line| {
-                let event: serde_json::Value = serde_json::from_str(line).ok()?;
+                let event: Value = serde_json::from_str(line).ok()?;
                 (event["unit"]["unit"] == unit).then(|| event["unit"]["pid"].as_i64())
             });
             last.flatten().map(|pid| pid as i32)

@@ -5,8 +5,6 @@ use std::fs;
 use crate::env::TestEnv;
 use crate::runner::until;
 
-const SLEEP: &str = "command = [\"sleep\", \"300\"]\n";
-
 #[test]
 fn files_are_there_before_the_first_process() {
     let env = TestEnv::new();
@@ -15,10 +13,10 @@ fn files_are_there_before_the_first_process() {
         |path: &str, content: &str| format!("[file.c]\npath = \"{path}\"\ncontent = \"{content}\\n\"\n");
     let shell = format!("command = [\"sh\", \"-c\", \"cat {shared}; exec sleep 300\"]\n");
     env.write("units/a.toml", &format!("{shell}[info]\nsegment = \"400GB\"\n"));
-    env.write("units/b.toml", &format!("{SLEEP}needs = [\"a\"]\n{}", file(&shared, "from b")));
+    env.sleeper("b", &format!("needs = [\"a\"]\n{}", file(&shared, "from b")));
     // A place where nobody can write is that unit's own matter.
     let nowhere = file("/proc/none/x", "");
-    env.write("units/c.toml", &format!("{SLEEP}restart = \"never\"\n{nowhere}"));
+    env.sleeper("c", &format!("restart = \"never\"\n{nowhere}"));
     let mut runner = env.run();
     runner.wait_state("a ready", 1).wait_state("b ready", 1).wait_state("c failed", 1);
     until("a has read the file of b", || runner.lines("a").contains(&"from b".to_owned()).then_some(()));
@@ -26,7 +24,7 @@ fn files_are_there_before_the_first_process() {
     // A unit that a reload adds has its file, too; those of a unit that runs are left alone, also by the next runner.
     fs::write(&shared, "kept").unwrap();
     let added = env.path("shared/d.txt").display().to_string();
-    env.write("units/d.toml", &format!("{SLEEP}needs = [\"a\"]\n{}", file(&added, "from d")));
+    env.sleeper("d", &format!("needs = [\"a\"]\n{}", file(&added, "from d")));
     env.node(&["reload"]).code(0);
     runner.wait_state("d ready", 1);
     assert_eq!(fs::read_to_string(&added).unwrap(), "from d\n");
@@ -43,12 +41,12 @@ fn a_step_that_fails_is_named_and_says_why_it_is_there() {
     let env = TestEnv::new();
     let step = |run: &str, more: &str| {
         format!(
-            "{SLEEP}restart = \"never\"\n[bootstrap.acl]\nwhy = \"the cards\"\nrun = [\"sh\", \"-c\", \"{run}\"]\n{more}"
+            "restart = \"never\"\n[bootstrap.acl]\nwhy = \"the cards\"\nrun = [\"sh\", \"-c\", \"{run}\"]\n{more}"
         )
     };
-    env.write("units/stays.toml", SLEEP);
-    env.write("units/fails.toml", &step("exit 3", ""));
-    env.write("units/late.toml", &step("sleep 300", "timeout = \"1s\"\n"));
+    env.sleeper("stays", "");
+    env.sleeper("fails", &step("exit 3", ""));
+    env.sleeper("late", &step("sleep 300", "timeout = \"1s\"\n"));
     let mut runner = env.run();
     runner.wait_state("fails failed", 1).wait_state("late failed", 1);
     let check = |unit: &str, words: &[&str]| {
@@ -63,10 +61,10 @@ fn a_step_that_fails_is_named_and_says_why_it_is_there() {
 #[test]
 fn dependents_are_reached_without_a_question_unless_data_is() {
     let env = TestEnv::new();
-    env.write("units/base.toml", SLEEP);
-    env.write("units/web.toml", &format!("{SLEEP}needs = [\"base\"]\n"));
-    env.write("units/pool.toml", SLEEP);
-    env.write("units/db.toml", &format!("{SLEEP}needs = [\"pool\"]\nholds_data = true\n"));
+    env.sleeper("base", "");
+    env.sleeper("web", "needs = [\"base\"]\n");
+    env.sleeper("pool", "");
+    env.sleeper("db", "needs = [\"pool\"]\nholds_data = true\n");
     let mut runner = env.run();
     runner.wait_state("web ready", 1).wait_state("db ready", 1);
     let db = runner.pid_of("db");

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::env::{TestEnv, binary};
-use crate::pid1::skip;
 use crate::runner::until;
+use crate::skip::skip;
 
 #[test]
 fn a_wrong_path_tried_for_ever_starves_nobody() {
@@ -20,11 +20,7 @@ fn a_wrong_path_tried_for_ever_starves_nobody() {
     env.write("units/web.toml", "command = [\"sleep\", \"1000\"]\n");
     let mut runner = env.run();
     runner.wait_said("web: ready");
-    let tries = |name: &str| {
-        let status = runner.ask(&["status", "--output", "json", name]);
-        let status: serde_json::Value = serde_json::from_str(&status.code(0).stdout).unwrap();
-        status["units"][0]["starts"].as_u64().unwrap()
-    };
+    let tries = |name: &str| env.field(name, "starts").as_u64().unwrap();
     let before = tries("hot7");
     for _ in 0..10 {
         let since = Instant::now();
@@ -84,7 +80,7 @@ fn shim(env: &TestEnv) -> Option<String> {
     let test = "a wall clock that jumps";
     let program = fs::read(binary()).unwrap();
     if !program.windows(4).take(4096).any(|word| word == b"/ld-" || word == b"ld-l") {
-        skip(test, "nothing can be loaded into a static binary");
+        skip("other", test, "nothing can be loaded into a static binary");
         return None;
     }
     let (source, library) = (env.path("wall.c"), env.path("wall.so"));
@@ -107,21 +103,12 @@ fn a_wall_clock_that_jumps_an_hour_changes_nothing() {
     let (wrong, starts, probes) = (env.path("wrong"), env.path("starts"), env.path("probes"));
     fs::write(&wrong, "0").unwrap();
     let crash = format!("read up rest < /proc/uptime; echo $up >> {}; exit 1", starts.display());
-    env.write(
-        "units/crash.toml",
-        &format!(
-            "command = [\"/bin/sh\", \"-c\", \"{crash}\"]\n[restart]\npolicy = \"always\"\ndelays = [\"1s\"]\njitter = 0.0\n"
-        ),
-    );
+    let restart = "[restart]\npolicy = \"always\"\ndelays = [\"1s\"]\njitter = 0.0\n";
+    env.shell("crash", &crash, restart);
     let probe = format!("read up rest < /proc/uptime; echo $up >> {}", probes.display());
     let deaf = "trap '' TERM; while :; do sleep 0.05; done";
-    env.write(
-        "units/deaf.toml",
-        &format!(
-            "command = [\"/bin/sh\", \"-c\", \"{deaf}\"]\n[health]\nexec = [\"/bin/sh\", \"-c\", \"{probe}\"]\n\
-             interval = \"500ms\"\n[stop]\ntimeout = \"2s\"\n"
-        ),
-    );
+    let health = format!("[health]\nexec = [\"/bin/sh\", \"-c\", \"{probe}\"]\ninterval = \"500ms\"\n");
+    env.shell("deaf", deaf, &format!("{health}[stop]\ntimeout = \"2s\"\n"));
     let mut command = env.command(&["--dir", "node", "run"]);
     command.env("LD_PRELOAD", &library).env("WALL_OFFSET", &wrong);
     let mut runner = env.run_command(command);

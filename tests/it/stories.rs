@@ -45,9 +45,7 @@ pub fn play(name: &str) {
     for unit in story.units() {
         let folder = stage.folder(&unit);
         fs::create_dir_all(&folder).unwrap();
-        let run = folder.join("run");
-        fs::write(&run, PROGRAM).unwrap();
-        fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        env.script(&format!("story/{unit}/run"), PROGRAM);
         fs::write(folder.join("well"), "").unwrap();
         nix::unistd::mkfifo(&folder.join("told"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     }

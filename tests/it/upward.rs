@@ -83,18 +83,17 @@ impl Drop for Manager {
     }
 }
 
-const SLOW: &str = "command = [\"sleep\", \"300\"]\n[ready]\npath = \"HOME/go\"\ninterval = \"50ms\"\n";
-
 /// A unit that is ready once the file `go` is there.
 fn slow(env: &TestEnv) {
-    env.write("units/slow.toml", &SLOW.replace("HOME", &env.path("").display().to_string()));
+    let go = env.path("go").display().to_string();
+    env.sleeper("slow", &format!("[ready]\npath = \"{go}\"\ninterval = \"50ms\"\n"));
 }
 
 #[test]
 fn ready_once_the_socket_listens_and_the_status_names_what_is_late() {
     let env = TestEnv::new();
     slow(&env);
-    env.write("units/quick.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("quick", "");
     let mut manager = Manager::start(&env, None);
     manager.wait("READY=1");
     assert_eq!(env.node(&["status"]).code, 0, "it listens");
@@ -146,7 +145,7 @@ fn ready_once_every_first_start_has_come_to_an_end() {
 #[test]
 fn a_reload_is_told_with_the_time_of_its_beginning() {
     let env = TestEnv::new();
-    env.write("units/a.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("a", "");
     let mut manager = Manager::start(&env, None);
     manager.wait("STATUS=1 of 1 units ready");
     let clock = || -> u128 {
@@ -175,7 +174,7 @@ fn a_reload_is_told_with_the_time_of_its_beginning() {
 #[test]
 fn a_loop_that_hangs_stops_feeding_the_watchdog() {
     let env = TestEnv::new();
-    env.write("units/a.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("a", "");
     let mut manager = Manager::start(&env, Some(200_000));
     for _ in 0..3 {
         manager.wait("WATCHDOG=1");
@@ -195,7 +194,7 @@ fn a_loop_that_hangs_stops_feeding_the_watchdog() {
 #[test]
 fn a_change_of_the_binary_keeps_process_and_watchdog() {
     let env = TestEnv::new();
-    env.write("units/a.toml", "command = [\"sleep\", \"300\"]\n");
+    env.sleeper("a", "");
     let mut manager = Manager::start(&env, Some(400_000));
     manager.wait("STATUS=1 of 1 units ready");
     env.node(&["reexec"]).code(0);

@@ -19,4 +19,6 @@ mod profiles;
 mod quiet;
 mod refused;
 mod replaced;
+#[path = "../skip.rs"]
+mod skip;
 mod tour;

@@ -11,12 +11,15 @@ struct Step {
     shown: Vec<String>,
 }
 
-/// Files (`toml` blocks that begin with `# NAME.toml`) and steps of the section `## A two-minute tour`.
+/// The section `## A two-minute tour`.
+fn tour(page: &str) -> &str {
+    page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour")
+}
+
+/// Its files (`toml` blocks that begin with `# NAME.toml`) and steps.
 fn read_tour(page: &str) -> (Vec<(String, String)>, Vec<Step>) {
-    let section =
-        page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour");
     let (mut files, mut steps) = (Vec::new(), Vec::<Step>::new());
-    let mut blocks = section.split("```");
+    let mut blocks = tour(page).split("```");
     blocks.next();
     while let (Some(block), _) = (blocks.next(), blocks.next()) {
         let (language, text) = block.split_once('\n').expect("a block has lines");
@@ -69,9 +72,7 @@ fn without_numbers(word: &str) -> String {
 
 /// Commands that the tour's prose names: whoever reads them types them.
 fn named_in_prose(page: &str) -> Vec<String> {
-    let section =
-        page.split("\n## ").find(|section| section.starts_with("A two-minute tour")).expect("a tour");
-    let prose: String = section.split("```").step_by(2).collect();
+    let prose: String = tour(page).split("```").step_by(2).collect();
     let words = prose
         .split('`')
         .skip(1)

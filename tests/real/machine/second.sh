@@ -1,12 +1,12 @@
 # A runner that is not PID 1 and has a cgroup of its own is killed, and another one takes over. (Sourced by `checks`.)
 second() { tenon --dir /second "$@" 2>&1; }
 top=/sys/fs/cgroup/second
-begin_second() { # LOG: as a service manager would, in a leaf of a cgroup of its own, and no child of anybody here
-  (setsid sh -c "echo 0 >$top/runner/cgroup.procs && exec tenon run --dir /second" >"$1" 2>&1 &)
+begin() { # GROUP OUTPUT [VAR=VALUE]: as a service manager would, in that cgroup, and no child of anybody here
+  (setsid sh -c "echo 0 >$1/cgroup.procs && ${3:-} exec tenon run --dir /second" >"$2" 2>&1 &)
 }
 mkdir -p "$top/runner"
 echo 100M >"$top/memory.max"
-begin_second /tmp/second.1
+begin "$top/runner" /tmp/second.1
 until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
 has "a runner below: exact" "$(second status kept)" 'tree: exact'
 until_ok 30 sh -c 'tenon --dir /second status above | grep -q failed'
@@ -15,7 +15,7 @@ before=$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')
 kill -9 "$(cat /run/second/lock)"
 until_ok 10 sh -c '! tenon --dir /second status'
 check "units outlive their runner" "$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')" "$before"
-begin_second /tmp/second.2
+begin "$top/runner" /tmp/second.2
 until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
 has "another runner takes over" "$(cat /tmp/second.2)" '1 running units of an earlier runner are kept'
 check "the very processes" "$(cat "$top"/tenon-*/kept.unit/cgroup.procs | tr '\n' ' ')" "$before"
@@ -30,8 +30,7 @@ check "nothing of it is left" "$(ls -d "$top"/tenon-* 2>/dev/null)" ""
 # The same where the service manager has no leaf to give: the runner is in the service's own cgroup.
 top=/sys/fs/cgroup/third
 mkdir -p "$top"
-begin_third() { (setsid sh -c "echo 0 >$top/cgroup.procs && INVOCATION_ID=1 exec tenon run --dir /second" >"$1" 2>&1 &); }
-begin_third /tmp/third.1
+begin "$top" /tmp/third.1 INVOCATION_ID=1
 until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
 kept=$(echo "$top"/tenon-*/kept.unit)
 check "its limits need controllers in the service's cgroup" "$(grep -c pids "$top/cgroup.subtree_control")" 1
@@ -45,7 +44,7 @@ sh -c "echo 0 >$top/.control/cgroup.procs && exec sh /stopped"
 rmdir "$top/.control"
 check "the service hands nothing down any more" "$(cat "$top/cgroup.subtree_control" "$top"/tenon-*/cgroup.subtree_control | tr -d '\n')" ""
 check "and its units live" "$(tr '\n' ' ' <"$kept/cgroup.procs")" "$before"
-begin_third /tmp/third.2
+begin "$top" /tmp/third.2 INVOCATION_ID=1
 until_ok 30 sh -c 'tenon --dir /second status kept | grep -q ready'
 has "the next runner is let in, and takes over" "$(cat /tmp/third.2)" 'running units of an earlier runner are kept'
 check "the same processes" "$(tr '\n' ' ' <"$kept/cgroup.procs")" "$before"
