@@ -524,13 +524,7 @@ fn here() -> ([u64; 2], u64) {
     ([half(0..16), half(16..32)], namespace)
 }
 
-/// When a process was started, in the kernel's ticks; `None` when it is gone.
-#[cfg(test)]
-pub fn start_time(pid: i32) -> Option<u64> {
-    start_in(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// The same of this process, without an allocation.
+/// When this process was started, in the kernel's ticks, without an allocation.
 fn own_start_time() -> u64 {
     let mut bytes = [0; 1024];
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;

@@ -261,6 +261,25 @@ fn what_is_removed_between_two_runners_is_stopped_in_order() {
     }
 }
 
+/// What was a service stands for others now: nothing of it belongs to anybody, and nothing runs twice.
+#[test]
+fn a_process_of_what_became_a_group_is_ended() {
+    for way in WAYS {
+        let env = TestEnv::new();
+        env.sleeper("a", "").sleeper("b", "");
+        let runner = env.run();
+        runner.wait_state("a ready", 1).wait_state("b ready", 1);
+        let (pid, other) = (runner.pid_of("a"), runner.pid_of("b"));
+        env.write("units/a.toml", "kind = \"group\"\nmembers = [\"b\"]\n");
+        let mut runner = next(&env, runner, way);
+        runner.wait_said("a: is no service any more");
+        until("its end", || (!lives(pid)).then_some(()));
+        env.wait_field("a", "state", "ready");
+        assert_eq!(runner.pid_of("b"), other);
+        assert_eq!(runner.stop(), 0);
+    }
+}
+
 /// A runner that leaves at once does not leave it behind.
 #[test]
 fn a_shutdown_waits_for_what_is_no_longer_configured() {

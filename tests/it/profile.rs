@@ -373,6 +373,8 @@ fn what_runs_is_compared_in_the_environment_of_the_runner() {
     let env = node();
     let mut service = service(&env);
     service.env("FROM_THE_SERVICE", "1").env("SHARED", "service");
+    // As systemd tells its services.
+    service.env("LOGS_DIRECTORY", env.path("logs"));
     let runner = env.run_command(service);
     runner.wait_state("store ready", 1).wait_state("web ready", 1);
     // Whoever comes over ssh has other variables.

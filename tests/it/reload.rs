@@ -80,6 +80,27 @@ fn what_needs_a_restart_is_pending_until_there_is_one() {
     assert_eq!(runner.stop(), 0);
 }
 
+/// Not only what it is executed with: when it is ready, and whether it holds data.
+#[test]
+fn a_restart_takes_the_whole_of_a_change() {
+    let env = TestEnv::new();
+    env.sleeper("a", "").sleeper("store", "holds_data = true\n").sleeper("stays", "");
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("store ready", 1);
+    env.shell(
+        "a",
+        &format!("sleep 0.5; touch {}; echo up; exec sleep 300", env.path("up").display()),
+        "[ready]\nlog = \"up\"\n",
+    );
+    env.sleeper("store", "");
+    env.node(&["reload"]).code(0);
+    env.node(&["stop", "st*e"]).code(5);
+    env.node(&["restart", "a", "store"]).code(0);
+    assert!(env.path("up").exists(), "it is ready once it says so");
+    env.node(&["stop", "st*e"]).code(0);
+    assert_eq!(runner.stop(), 0);
+}
+
 #[test]
 fn data_is_lost_only_by_name() {
     let env = TestEnv::new();
@@ -158,9 +179,11 @@ fn a_unit_reloads_itself() {
     by("signal", "signal = \"SIGHUP\"");
     by("command", "command = [\"/bin/sh\", \"-c\", \"kill -HUP $MAINPID\"]");
     by("broken", "command = [\"/bin/sh\", \"-c\", \"echo no; exit 3\"]");
+    let tells = "command = [\"/bin/sh\", \"-c\", \"echo with $API_TOKEN; exit 3\"]\n[env]\nAPI_TOKEN = \"s3cr3t-w0rd\"";
+    by("tells", tells);
     env.sleeper("none", "");
     let mut runner = env.run();
-    for unit in ["signal", "command", "broken", "none"] {
+    for unit in ["signal", "command", "broken", "tells", "none"] {
         runner.wait_state(&format!("{unit} ready"), 1);
     }
     env.node(&["reload", "signal", "command"]).code(0);
@@ -169,6 +192,8 @@ fn a_unit_reloads_itself() {
     }
     let broken = env.node(&["reload", "broken"]);
     assert!(broken.code(1).stderr.contains("the reload command exited with 3: no"), "{broken:#?}");
+    let tells = env.node(&["reload", "tells"]);
+    assert!(tells.code(1).stderr.contains("exited with 3: with ***"), "{tells:#?}");
     assert!(env.node(&["reload", "none"]).code(1).stderr.contains("declares no `[reload]`"));
     assert_eq!(runner.stop(), 0);
 }
@@ -201,10 +226,13 @@ fn a_change_that_waits_for_a_restart_is_a_difference() {
 #[test]
 fn a_unit_that_the_files_know_and_the_plan_has_not_is_told_with_the_cure() {
     let env = TestEnv::new();
-    env.sleeper("a", "conflicts = [\"c\"]\n").sleeper("b", "enabled = false\n");
+    env.sleeper("a", "conflicts = [\"c\", \"label:left\"]\n").sleeper("b", "enabled = false\n");
+    env.sleeper("e", "labels = [\"left\"]\n");
     env.sleeper("c", "").sleeper("d", "roles = [\"x\"]\n");
-    env.write("tenon.toml", "role = \"y\"\nrun = [\"a\"]\n");
-    let mut runner = env.run();
+    env.write("tenon.toml", "run = [\"a\"]\n");
+    let mut service = env.command(&["--dir", "node", "run"]);
+    service.env("TENON_ROLE", "y");
+    let mut runner = env.run_command(service);
     runner.wait_state("a ready", 1);
     let check = |args: &[&str], why: &str, cure: &str| {
         let answer = env.node(args);
@@ -212,6 +240,7 @@ fn a_unit_that_the_files_know_and_the_plan_has_not_is_told_with_the_cure() {
         assert!(answer.stderr.contains(why) && answer.stderr.contains(cure), "{answer:#?}");
     };
     check(&["start", "b"], "`b` is not in the plan: `enabled = false`", "`enabled = true` under `[unit.b]`");
+    // The role is the runner's, as its environment gives it.
     check(&["why", "d"], "`d` is not in the plan", "add this node's role to its `roles`");
     check(
         &["start", "c", "--replace"],
@@ -220,6 +249,8 @@ fn a_unit_that_the_files_know_and_the_plan_has_not_is_told_with_the_cure() {
     );
     check(&["start", "c"], "nothing asks for it", "`a` is in the plan and in conflict with it");
     check(&["plan", "b"], "`enabled = false`", "`enabled = true`");
+    // A label means all that have it.
+    check(&["start", "e"], "nothing asks for it", "`a` is in the plan and in conflict with it");
     env.node(&["start", "nobody"]).code(4);
     assert_eq!(runner.stop(), 0);
 }

@@ -82,7 +82,8 @@ fn a_process_counts_for_the_start_it_was_born_for() {
     let left = Slots::open(&path).unwrap().1.unwrap().units.remove(0);
     let own = std::process::id() as i32;
     assert_eq!(left.memory.process, Some((Phase::Main, own)));
-    assert_eq!(Some(left.start_time), start_time(own));
+    let stat = std::fs::read(format!("/proc/{own}/stat")).unwrap();
+    assert_eq!(Some(left.start_time), start_in(&stat));
     assert_eq!(still_there(own, left.start_time), Some(false));
     assert_eq!(still_there(own, left.start_time + 1), None);
     // A start later, it is nobody's process; and a child whose runner has gone does not go on.
@@ -197,4 +198,33 @@ fn stat_lines() {
     let line = b"12 (a) b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
     assert_eq!(start_in(line), Some(98765));
     assert_eq!(start_in(b"12 (a"), None);
+}
+
+#[test]
+fn that_an_earlier_boot_was_leaving_says_nothing_of_this_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slots");
+    let (slots, _) = Slots::open(&path).unwrap();
+    slots.begin("mark", Duration::from_secs(5));
+    slots.leaving();
+    // The process of the same number in the next container.
+    slots.begin("mark", Duration::from_secs(9));
+    let before = Slots::open(&path).unwrap().1.unwrap();
+    assert_eq!((before.clock, before.leaving), (Duration::from_secs(9), 0));
+}
+
+#[test]
+fn a_process_is_recognised_though_the_kernel_cut_its_name_in_the_middle_of_a_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("fourteen-bytesé");
+    std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+    let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+    let pid = child.id() as i32;
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+    assert!(std::str::from_utf8(&stat).is_err(), "{}", String::from_utf8_lossy(&stat));
+    let start = start_in(&stat).unwrap();
+    assert_eq!(still_there(pid, start), Some(true));
+    assert_eq!(still_there(pid, start + 1), None);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
