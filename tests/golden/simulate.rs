@@ -151,6 +151,58 @@ after 2m:
 }
 
 #[test]
+fn what_does_not_come_about_is_said() {
+    // The second crash comes in the back-off after the first, which lasts from 10 s to 11 s; at 30 s the unit has been
+    // stopped, and nobody starts it again.
+    let node = &NODE.replace("enabled = false\n", "");
+    check(
+        node,
+        &[
+            "store", "watched", "--fail", "watched@10s:exit:1", "--fail", "watched@10500ms:oom", "--stop",
+            "watched@20s", "--fail", "watched@30s..40s:exec", "--fail", "watched@50s..55s:hang", "--for", "1m",
+        ],
+        0,
+        "
+       0s  store      ready     spawned
+       0s  watched    ready     spawned
+      10s  > watched            exited with 1
+      10s  watched    backoff   exited with 1; starts again in 1s
+    10.5s  > watched            killed by SIGKILL (out of memory): did not come about, it does not run then, it is backoff
+      11s  watched    ready     spawned
+      20s  > watched            stop
+      20s  watched    inactive  stop requested
+      30s  > watched            its program cannot be executed: did not come about, it does not start in that time
+      40s  > watched            no longer: its program cannot be executed
+      50s  > watched            hangs: none of its probes passes: did not come about, nobody asks it in that time
+      55s  > watched            no longer: hangs: none of its probes passes
+
+after 1m:
+  store      ready     1 start
+  watched    inactive  2 starts
+",
+        "",
+    );
+    // With nothing left to run, tenon leaves.
+    check(
+        node,
+        &["watched", "--stop", "watched@20s", "--fail", "watched@30s..40s:exec", "--for", "1m"],
+        0,
+        "
+       0s  watched    ready     spawned
+      20s  > watched            stop
+      20s  watched    inactive  stop requested
+      20s  tenon      leaves    exit status 0
+      30s  > watched            its program cannot be executed: did not come about, tenon has left at 20s
+      40s  > watched            no longer: its program cannot be executed
+
+after 1m:
+  watched    inactive  1 start
+",
+        "",
+    );
+}
+
+#[test]
 fn what_cannot_be_understood_is_said() {
     let wrong = |args: &[&str], said: &str| check(NODE, args, 2, "", said);
     wrong(&["--fail", "store@30s:ooom"], "`ooom` is no kind of failure; there are exit:N, signal:NAME, oom");
@@ -160,6 +212,13 @@ fn what_cannot_be_understood_is_said() {
     wrong(&["--stop", "store"], "write `UNIT@TIME`");
     wrong(&["--never", "store dead"], "`dead` is no state");
     wrong(&["--expect", "store ready"], "it does not say when");
+    wrong(
+        &["--fail", "store@20m:oom"],
+        "`--fail 'store@20m:oom'` is about a time after the end of the simulation, which is 10m",
+    );
+    wrong(&["--stop", "store@20m"], "simulate for longer with `--for TIME`");
+    wrong(&["--shutdown", "20m"], "simulate for longer with `--for TIME`");
+    wrong(&["--never", "store dead"], "cannot understand `--never 'store dead'`");
     wrong(&["--expect", "store ready at 20m"], "simulate for longer with `--for TIME`");
 }
 

@@ -4,6 +4,7 @@
 //! `--takes`), to end at the first stop signal (or after `--ends`), tasks to succeed. What goes wrong is said by `--fail`.
 
 mod faults;
+mod missed;
 mod tell;
 
 use crate::cli::args::SimulateArgs;
@@ -12,7 +13,7 @@ use crate::cli::pipeline::{Context, Planned, Sees};
 use crate::plan::policy::{Kind as UnitKind, UnitId};
 use crate::resolve::select::Selector;
 use crate::sim::{Act, Breach, Fate, Faults, Rule, Scenario, run as play};
-use crate::supervisor::{ExitStatus, Supervisor, Time};
+use crate::supervisor::{ExitStatus, Supervisor, Time, span};
 use faults::Done;
 use std::time::Duration;
 
@@ -40,7 +41,9 @@ pub fn run(context: &Context, args: &SimulateArgs) -> Result<(), CliError> {
             (rule, breaches)
         })
         .collect();
-    let told = tell::Told { report: &report, done: &done, judged: &judged, units: machine.snapshot(), end };
+    let missed = done.iter().map(|done| missed::why(done, &report, &scenario.plan)).collect();
+    let told =
+        tell::Told { report: &report, done: &done, missed, judged: &judged, units: machine.snapshot(), end };
     if context.output.is_json() {
         context.output.json(&told.json())?;
     } else {
@@ -65,22 +68,25 @@ fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<Scenario, CliError
             act.ends = Some((Duration::ZERO, ExitStatus::Code(0)));
         }
     }
-    for (text, takes) in
-        args.takes.iter().map(|text| (text, true)).chain(args.ends.iter().map(|text| (text, false)))
-    {
-        let (selector, span) = text.rsplit_once('=').unwrap_or((text, ""));
-        let never = span == "never";
-        let span =
-            if never { Duration::ZERO } else { faults::span(span).map_err(|why| usage(text, &why))? };
-        for unit in find(planned, selector).map_err(|why| usage(text, &why))? {
+    let takes = args.takes.iter().map(|text| (text, "--takes"));
+    for (text, option) in takes.chain(args.ends.iter().map(|text| (text, "--ends"))) {
+        let takes = option == "--takes";
+        let (selector, time) = text.rsplit_once('=').unwrap_or((text, ""));
+        let never = time == "never";
+        let time = if never {
+            Duration::ZERO
+        } else {
+            faults::span(time).map_err(|why| usage(option, text, &why))?
+        };
+        for unit in find(planned, selector).map_err(|why| usage(option, text, &why))? {
             let Some(act) = acts.get_mut(unit.0 as usize) else { continue };
             match (takes, never) {
                 (true, never) => {
-                    act.ready_after = (!never).then_some(span);
-                    act.ends = act.ends.filter(|_| !never).map(|(_, status)| (span, status));
+                    act.ready_after = (!never).then_some(time);
+                    act.ends = act.ends.filter(|_| !never).map(|(_, status)| (time, status));
                 }
                 (false, true) => act.on_stop = Fate::Ignores,
-                (false, false) => act.on_stop = Fate::Dies(span),
+                (false, false) => act.on_stop = Fate::Dies(time),
             }
         }
     }
@@ -94,13 +100,12 @@ fn rules(planned: &Planned, args: &SimulateArgs) -> Result<Vec<Rule>, CliError> 
     let find = |selector: &str| find(planned, selector);
     let mut rules = Vec::new();
     for text in &args.never {
-        rules.push(Rule::never(text, &find).map_err(|why| usage(text, &why))?);
+        rules.push(Rule::never(text, &find).map_err(|why| usage("--never", text, &why))?);
     }
     for text in &args.expect {
-        let rule = Rule::expect(text, &find, &faults::span).map_err(|why| usage(text, &why))?;
+        let rule = Rule::expect(text, &find, &faults::span).map_err(|why| usage("--expect", text, &why))?;
         if rule.time().is_some_and(|at| at > args.span) {
-            return Err(usage(text, "it is about a time after the end of the simulation")
-                .hint("simulate for longer with `--for TIME`"));
+            return Err(too_late("--expect", text, args.span));
         }
         rules.push(rule);
     }
@@ -125,6 +130,15 @@ fn find(planned: &Planned, selector: &str) -> Result<Vec<UnitId>, String> {
     Ok(found)
 }
 
-fn usage(text: &str, why: &str) -> CliError {
-    CliError::new(Kind::Usage, format!("cannot understand `{text}`: {why}"))
+/// Which option cannot be understood, and why.
+fn usage(option: &str, text: &str, why: &str) -> CliError {
+    CliError::new(Kind::Usage, format!("cannot understand `{option} '{text}'`: {why}"))
+}
+
+/// Something that is to be, or to be done, when the simulation is over.
+fn too_late(option: &str, text: &str, end: Duration) -> CliError {
+    let end = span(end);
+    let message =
+        format!("`{option} '{text}'` is about a time after the end of the simulation, which is {end}");
+    CliError::new(Kind::Usage, message).hint("simulate for longer with `--for TIME`")
 }

@@ -222,9 +222,9 @@ fn a_process_is_recognised_though_the_kernel_cut_its_name_in_the_middle_of_a_let
     let pid = child.id() as i32;
     let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
     assert!(std::str::from_utf8(&stat).is_err(), "{}", String::from_utf8_lossy(&stat));
-    let start = start_in(&stat).unwrap();
-    assert_eq!(still_there(pid, start), Some(true));
-    assert_eq!(still_there(pid, start + 1), None);
+    let started = start_in(&stat).unwrap();
+    assert_eq!(still_there(pid, started), Some(true));
+    assert_eq!(still_there(pid, started + 1), None);
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -1,6 +1,6 @@
 //! What is done in a simulation: `UNIT@TIME[..[TIME]]:KIND`, `UNIT@TIME`.
 
-use super::{find, usage};
+use super::{find, too_late, usage};
 use crate::cli::args::SimulateArgs;
 use crate::cli::error::CliError;
 use crate::cli::pipeline::Planned;
@@ -20,6 +20,10 @@ pub struct Done {
     /// For people.
     pub words: String,
     pub happening: Happening,
+    /// It goes on until then.
+    pub until: Option<Time>,
+    /// It can change nothing, and `words` say why.
+    pub idle: bool,
 }
 
 /// Everything that the command line asks for, in the order of time.
@@ -29,20 +33,37 @@ pub struct Done {
 pub fn all(args: &SimulateArgs, planned: &Planned) -> Result<Vec<Done>, CliError> {
     let mut done = Vec::new();
     for text in &args.fail {
-        done.extend(fail(text, planned).map_err(|why| usage(text, &why))?);
+        done.extend(in_time("--fail", text, args, fail(text, args.span, planned))?);
     }
-    let asked = [("start", &args.start), ("stop", &args.stop), ("restart", &args.restart)];
-    for (verb, texts) in asked {
+    let asked = [("--start", &args.start), ("--stop", &args.stop), ("--restart", &args.restart)];
+    for (option, texts) in asked {
         for text in texts {
-            done.extend(ask(verb, text, planned).map_err(|why| usage(text, &why))?);
+            let verb = option.trim_start_matches('-');
+            done.extend(in_time(option, text, args, ask(verb, text, planned))?);
         }
     }
     if let Some(at) = args.shutdown {
         let happening = Happening::Shutdown { fast: false };
-        done.push(Done { at: Time(at), unit: None, words: "shutdown".to_owned(), happening });
+        let words = "shutdown".to_owned();
+        let shutdown = Done { at: Time(at), unit: None, words, happening, until: None, idle: false };
+        done.extend(in_time("--shutdown", &crate::supervisor::span(at), args, Ok(vec![shutdown]))?);
     }
     done.sort_by_key(|done| done.at);
     Ok(done)
+}
+
+/// What an option asks for, unless it would begin when all is over.
+fn in_time(
+    option: &str,
+    text: &str,
+    args: &SimulateArgs,
+    asked: Result<Vec<Done>, String>,
+) -> Result<Vec<Done>, CliError> {
+    let asked = asked.map_err(|why| usage(option, text, &why))?;
+    match asked.first() {
+        Some(first) if first.at.0 > args.span => Err(too_late(option, text, args.span)),
+        Some(_) | None => Ok(asked),
+    }
 }
 
 fn ask(verb: &str, text: &str, planned: &Planned) -> Result<Vec<Done>, String> {
@@ -55,7 +76,8 @@ fn ask(verb: &str, text: &str, planned: &Planned) -> Result<Vec<Done>, String> {
         _ => Request::Restart { units: units.clone(), with_dependents: false },
     };
     let unit = Some(names(planned, &units));
-    Ok(vec![Done { at, unit, words: verb.to_owned(), happening: Happening::Ask(request) }])
+    let happening = Happening::Ask(request);
+    Ok(vec![Done { at, unit, words: verb.to_owned(), happening, until: None, idle: false }])
 }
 
 fn names(planned: &Planned, units: &[UnitId]) -> String {
@@ -73,7 +95,7 @@ struct Fault {
     idle: fn(&UnitPolicy) -> Option<&'static str>,
 }
 
-fn fail(text: &str, planned: &Planned) -> Result<Vec<Done>, String> {
+fn fail(text: &str, end: Duration, planned: &Planned) -> Result<Vec<Done>, String> {
     let form = "write `UNIT@TIME:KIND`, such as `web@30s:oom` or `web@30s..2m:exit:1`";
     let (selector, rest) = text.rsplit_once('@').ok_or(form)?;
     let (when, kind) = rest.split_once(':').ok_or(form)?;
@@ -93,14 +115,18 @@ fn fail(text: &str, planned: &Planned) -> Result<Vec<Done>, String> {
         let Some(policy) = planned.plan.policy.get(unit) else { continue };
         let name = policy.name.to_string();
         let mut words = fault.words.clone();
-        if let Some(why) = (fault.idle)(policy) {
+        let idle = (fault.idle)(policy);
+        if let Some(why) = idle {
             words = format!("{words} (no effect: {why})");
         }
         let happening = (fault.begins)(unit);
-        done.push(Done { at: Time(from), unit: Some(name.clone()), words, happening });
+        let until = to.map(|to| Time(to.unwrap_or(end))).or(fault.ends.as_ref().map(|_| Time(end)));
+        let unit_name = Some(name.clone());
+        done.push(Done { at: Time(from), unit: unit_name, words, happening, until, idle: idle.is_some() });
         if let (Some(Some(to)), Some(ends)) = (to, &fault.ends) {
             let words = format!("no longer: {}", fault.words);
-            done.push(Done { at: Time(to), unit: Some(name), words, happening: ends(unit) });
+            let happening = ends(unit);
+            done.push(Done { at: Time(to), unit: Some(name), words, happening, until: None, idle: true });
         }
     }
     Ok(done)

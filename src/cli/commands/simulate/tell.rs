@@ -16,6 +16,8 @@ const BREACHES_TOLD: usize = 5;
 pub struct Told<'a> {
     pub report: &'a Report,
     pub done: &'a [Done],
+    /// For each of these: why it was not done, or nothing came of it.
+    pub missed: Vec<Option<String>>,
     pub judged: &'a [(Rule, Vec<Breach>)],
     /// At the end.
     pub units: Vec<UnitSnapshot>,
@@ -28,6 +30,8 @@ struct Line {
     unit: String,
     what: String,
     why: String,
+    /// It was to be done, and did not come about.
+    missed: bool,
 }
 
 impl Told<'_> {
@@ -37,7 +41,7 @@ impl Told<'_> {
             |of: fn(&Line) -> &str| lines.iter().map(|line| of(line).chars().count()).max().unwrap_or(0);
         let (units, whats) = (width(|line| &line.unit), width(|line| &line.what).min(10));
         let mut text = String::new();
-        for Line { at, unit, what, why } in &lines {
+        for Line { at, unit, what, why, .. } in &lines {
             let line = format!("{:>9}  {unit:units$}  {what:whats$}  {why}", span(at.0));
             let _ = writeln!(text, "{}", line.trim_end());
         }
@@ -70,9 +74,15 @@ impl Told<'_> {
     pub fn json(&self) -> Value {
         let seconds = |at: Time| at.0.as_secs_f64();
         let events: Vec<Value> = (self.lines().iter())
-            .map(
-                |line| json!({"at": seconds(line.at), "unit": line.unit, "what": line.what, "why": line.why}),
-            )
+            .map(|line| {
+                let mut event = json!({
+                    "at": seconds(line.at), "unit": line.unit, "what": line.what, "why": line.why
+                });
+                if line.missed {
+                    event["missed"] = Value::Bool(true);
+                }
+                event
+            })
             .collect();
         let rules: Vec<Value> = (self.judged.iter())
             .map(|(rule, breaches)| {
@@ -89,12 +99,12 @@ impl Told<'_> {
     /// out that say nothing by themselves.
     fn lines(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
-        let mut done = self.done.iter().peekable();
+        let mut done = self.done.iter().zip(&self.missed).peekable();
         let mut last: BTreeMap<&str, State> = BTreeMap::new();
         for moment in self.report.entries.chunk_by(|(one, _), (two, _)| one == two) {
             let Some((time, _)) = moment.first() else { continue };
-            while let Some(next) = done.next_if(|done| done.at <= *time) {
-                lines.push(told(next));
+            while let Some(next) = done.next_if(|(done, _)| done.at <= *time) {
+                lines.push(told(next.0, next.1.as_deref()));
             }
             let from = lines.len();
             for (_, entry) in moment {
@@ -119,6 +129,7 @@ impl Told<'_> {
                             unit: unit.unwrap_or_default(),
                             what: signal_name(*signal),
                             why: String::new(),
+                            missed: false,
                         });
                     }
                     Entry::Action(Action::Reply { outcome, .. }) => {
@@ -127,17 +138,19 @@ impl Told<'_> {
                             unit: ">".to_owned(),
                             what: "answer".to_owned(),
                             why,
+                            missed: false,
                         }));
                     }
                     Entry::Action(Action::Exit(status)) => {
                         let (unit, what) = ("tenon".to_owned(), "leaves".to_owned());
-                        lines.push(Line { at: *time, unit, what, why: format!("exit status {status}") });
+                        let why = format!("exit status {status}");
+                        lines.push(Line { at: *time, unit, what, why, missed: false });
                     }
                     Entry::Action(_) | Entry::Event(_) | Entry::Unheard(_) => {}
                 }
             }
         }
-        lines.extend(done.map(told));
+        lines.extend(done.map(|(done, missed)| told(done, missed.as_deref())));
         lines.retain(|line| line.at <= self.end);
         lines
     }
@@ -150,9 +163,13 @@ const fn kind(rule: &Rule) -> &'static str {
     if rule.time().is_some() { "expect" } else { "never" }
 }
 
-fn told(done: &Done) -> Line {
+fn told(done: &Done, missed: Option<&str>) -> Line {
     let unit = done.unit.clone().unwrap_or_default();
-    Line { at: done.at, unit: format!("> {unit}"), what: String::new(), why: done.words.clone() }
+    let why = match missed {
+        None => done.words.clone(),
+        Some(missed) => format!("{}: did not come about, {missed}", done.words),
+    };
+    Line { at: done.at, unit: format!("> {unit}"), what: String::new(), why, missed: missed.is_some() }
 }
 
 /// What is not plainly done.
@@ -174,5 +191,5 @@ fn state(at: Time, after: &UnitSnapshot) -> Line {
         let retry = Duration::try_from_secs_f64(retry).unwrap_or_default();
         let _ = write!(why, "; starts again in {}", span(retry.saturating_sub(at.0)));
     }
-    Line { at, unit: after.unit.clone(), what: after.state.word().to_owned(), why }
+    Line { at, unit: after.unit.clone(), what: after.state.word().to_owned(), why, missed: false }
 }
