@@ -69,6 +69,17 @@ pub fn environ_of(pid: i32) -> std::io::Result<Environ> {
     Ok(pairs.collect())
 }
 
+/// The words that another process was started with, and the folder that it works in: paths among them mean that one.
+///
+/// # Errors
+/// It is gone; the folder is told to its user and to root alone.
+pub fn command_line_of(pid: i32) -> std::io::Result<(Vec<OsString>, PathBuf)> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline"))?;
+    let words = bytes.split_inclusive(|byte| *byte == 0);
+    let words = words.map(|word| OsString::from_vec(word.strip_suffix(b"\0").unwrap_or(word).to_vec()));
+    Ok((words.collect(), std::fs::read_link(format!("/proc/{pid}/cwd"))?))
+}
+
 /// Whether this is a container: then output goes to the console.
 pub fn in_container() -> bool {
     std::process::id() == 1

@@ -72,7 +72,8 @@ fn command_line() -> ExitCode {
         Err(error) => return ExitCode::from(usage(&error)),
     };
     let output = Output { format: line.global.output };
-    let context = Context { global: line.global, output, remembered: None, inherited: None };
+    let context =
+        Context { global: line.global, output, remembered: None, inherited: None, units: Vec::new() };
     match commands::run(&context, &line.verb) {
         Ok(code) => code,
         Err(error) => {

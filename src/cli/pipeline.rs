@@ -38,6 +38,8 @@ pub struct Context {
     pub remembered: Option<Facts>,
     /// What units inherit, where that is not the environment of this process: a runner's own.
     pub inherited: Option<Environ>,
+    /// What is meant where a verb names no units: what a runner was asked to run. Empty: what the node file names.
+    pub units: Vec<String>,
 }
 
 /// How much of this machine a verb may see.
@@ -96,6 +98,7 @@ impl Context {
     /// # Errors
     /// [`Kind::Usage`] if a path stands beside other names.
     pub fn load(&self, units: &[String]) -> Result<Loaded, CliError> {
+        let units = if units.is_empty() { &self.units } else { units };
         let mut sources = SourceMap::default();
         if let Some(name) = units.iter().find(|unit| is_file_name(unit)) {
             return Err(CliError::new(Kind::Usage, format!("`{name}` is not the name of a unit"))

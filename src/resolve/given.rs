@@ -114,7 +114,8 @@ pub(super) fn given(
     };
     let mut layers: Vec<(IndexMap<String, Node>, Layer)> = Vec::new();
     for name in &names {
-        let mine = sets.iter().rev().filter(|set| set.unit == *name);
+        // Of two for one parameter the later one counts.
+        let mine = sets.iter().filter(|set| set.unit == *name);
         layers.push((
             mine.map(|set| (set.param.clone(), typed_text(file, &set.param, &set.node))).collect(),
             Layer::CommandLine,

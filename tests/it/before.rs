@@ -75,7 +75,8 @@ fn strict_check_takes_warnings_for_errors() {
 #[test]
 fn plan_shows_final_values_with_their_places() {
     let env = web();
-    let answer = env.node(&["plan", "--set", "web.port=8801", "web"]);
+    // Of two the later one counts.
+    let answer = env.node(&["plan", "--set", "web.port=8802", "--set", "web.port=8801", "web"]);
     answer.code(0);
     for shown in ["http.server 8801", "MODE=loud  (node file, node/tenon.toml:3)", "needed by proxy"] {
         assert!(answer.stdout.contains(shown), "{shown}: {}", answer.stdout);

@@ -393,6 +393,30 @@ fn what_runs_is_compared_in_the_environment_of_the_runner() {
     drop(runner);
 }
 
+/// What stands in its unit file is not said again by whoever asks.
+#[test]
+fn what_runs_is_compared_as_the_runner_was_asked_to_run_it() {
+    let env = node();
+    env.write("units/web.toml", "command = [\"sleep\", \"1000\"]\n[param.size]\ntype = \"int\"\ndefault = 1\n[env]\nSIZE = \"{{ param.size }}\"\n");
+    let asked = ["--profile", "g5", "--env", "EXTRA=1", "--set", "web.size=7", "run", "web"];
+    let runner = env.run_command(env.command(&[&DIRS[..], &asked].concat()));
+    runner.wait_state("web ready", 1);
+    let same = tenon(&env, &["diff"]);
+    assert_eq!(same.code(0).stdout, "the files are the same plan as what runs\n", "{}", same.stderr);
+    // The runner's own folders, for whoever knows its socket alone.
+    let socket = env.path("run/control.sock").display().to_string();
+    let same = env.tenon(&["--socket", &socket, "diff"]);
+    assert_eq!(same.code(0).stdout, "the files are the same plan as what runs\n", "{}", same.stderr);
+    // What is said here counts first.
+    let other = tenon(&env, &["--set", "web.size=8", "diff"]);
+    assert!(other.code(1).stdout.contains("env SIZE: 7 → 8"), "{other:?}");
+    assert!(!other.stdout.contains("store"), "{other:?}");
+    // A change of the profile reaches what really runs.
+    let touched = tenon(&env, &["profile", "set", "g5", "rule.bus.labels=[\"card\"]", "--dry-run"]);
+    assert!(!touched.stdout.contains("store"), "{touched:?}");
+    drop(runner);
+}
+
 /// A member of the control group may ask the runner and may not read its environment.
 #[test]
 fn where_the_runners_environment_cannot_be_read_it_is_said() {

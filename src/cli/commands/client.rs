@@ -1,11 +1,14 @@
 //! What verbs that talk to the runner share: where the socket is, and jobs with a time limit.
 
+use crate::cli::args::{CommandLine, Global, Verb};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::here;
 use crate::cli::pipeline::Context;
 use crate::control::client::{Client, ClientError};
+use clap::Parser as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long an answer that needs no waiting may take.
@@ -48,14 +51,19 @@ impl Inherited {
     }
 }
 
-/// The same context, seen from where the runner stands: with its environment, and the role that this gives it. A shell
-/// over ssh has other variables than a service.
+/// The same context, seen from where the runner stands: with its command line and its environment. A shell over ssh has
+/// other variables than a service, and nobody repeats what stands in its unit file. What the caller says counts first.
 pub fn as_the_runner_sees(context: &Context, runner: Option<&Client>) -> (Context, Inherited) {
     let mut seen = context.clone();
     let Some(runner) = runner else { return (seen, Inherited::NoRunner) };
     let Some(pid) = runner.runner_pid() else {
         return (seen, Inherited::Here("it is in another pid namespace".to_owned()));
     };
+    if let Ok((words, folder)) = here::command_line_of(pid)
+        && let Ok(CommandLine { global, verb: Verb::Run(run) }) = CommandLine::try_parse_from(words)
+    {
+        as_it_was_asked(&mut seen, global, run.units, &folder);
+    }
     match here::environ_of(pid) {
         Ok(environ) => {
             let role = environ.iter().find(|(name, _)| name == "TENON_ROLE");
@@ -66,6 +74,26 @@ pub fn as_the_runner_sees(context: &Context, runner: Option<&Client>) -> (Contex
         }
         Err(error) => (seen, Inherited::Here(format!("pid {pid}: {error}"))),
     }
+}
+
+/// Options of the runner's own command line, given in this folder.
+fn as_it_was_asked(seen: &mut Context, runner: Global, units: Vec<String>, folder: &Path) {
+    let own = &mut seen.global;
+    let there = |path: PathBuf| folder.join(path);
+    if own.dir.is_empty() {
+        own.dir = runner.dir.into_iter().map(there).collect();
+    }
+    own.profile = own.profile.take().or(runner.profile);
+    own.role = own.role.take().or(runner.role);
+    own.facts = own.facts.take().or_else(|| runner.facts.map(there));
+    // Of two that set the same the later one counts.
+    own.set.splice(0..0, runner.set);
+    own.env.splice(0..0, runner.env);
+    let is_file = |unit: &String| unit.contains('/');
+    seen.units = units
+        .into_iter()
+        .map(|unit| if is_file(&unit) { there(unit.into()).display().to_string() } else { unit })
+        .collect();
 }
 
 /// Asks for a change and waits for its outcome.

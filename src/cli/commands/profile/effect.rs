@@ -60,6 +60,11 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
     let runner = Client::connect(&context.socket_path()).ok();
     let (context, inherited) = as_the_runner_sees(context, runner.as_ref());
     let context = &context;
+    let mut loaded = loaded.clone();
+    if !context.units.iter().any(|unit| unit.contains('/')) {
+        loaded.units.clone_from(&context.units);
+    }
+    let loaded = &loaded;
     let mut changed = loaded.clone();
     overlay::lay(&mut changed, &target.name, &target.path, text);
     let reached = profiles::reached(&changed.files, &changed.sources, &target.name);
