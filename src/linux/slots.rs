@@ -524,8 +524,8 @@ fn here() -> ([u64; 2], u64) {
     ([half(0..16), half(16..32)], namespace)
 }
 
-/// When this process was started, in the kernel's ticks, without an allocation.
-fn own_start_time() -> u64 {
+/// When this process was started, in the kernel's ticks, without an allocation. 0: the kernel does not tell.
+pub fn own_start_time() -> u64 {
     let mut bytes = [0; 1024];
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
     let Ok(file) = nix::fcntl::open(c"/proc/self/stat", flags, Mode::empty()) else { return 0 };

@@ -123,6 +123,29 @@ fn a_unit_is_never_there_twice() {
     env.node(&["become", "a"]).code(0);
 }
 
+/// Whoever comes second waits or is refused, and comes when the first has gone.
+#[test]
+fn what_has_become_a_unit_keeps_a_runner_from_starting_it() {
+    let env = TestEnv::new();
+    env.sleeper("a", "[restart]\ndelays = [\"100ms\"]\n").sleeper("b", "");
+    let mut child = env.command(&["--dir", "node", "become", "a"]).spawn().unwrap();
+    let pid = child.id();
+    let is_sleep =
+        || fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.starts_with("sleep").then_some(());
+    until("it to be the unit", is_sleep);
+    let refused = env.node(&["become", "a"]);
+    assert!(refused.code(203).stderr.contains(&format!("`a` runs already (pid {pid})")), "{refused:#?}");
+    let mut runner = env.run();
+    runner.wait_state("b ready", 1).wait_state("a backoff", 1);
+    let why = env.node(&["why", "a"]).stdout;
+    assert!(why.contains(&format!("it runs already (pid {pid}): `tenon become` has started it")), "{why}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    runner.wait_state("a ready", 1);
+    assert_ne!(runner.pid_of("a"), pid as i32);
+    assert_eq!(runner.stop(), 0);
+}
+
 #[test]
 fn a_shell_in_the_environment_of_a_unit() {
     let env = TestEnv::new();

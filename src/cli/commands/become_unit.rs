@@ -48,8 +48,16 @@ pub fn process(planned: &Planned, id: UnitId) -> Result<(&UnitPolicy, &UnitExec)
     Err(CliError::new(Kind::Usage, format!("`{}` {what}: it has no process of its own", policy.name)))
 }
 
-/// There is at most one main process of a unit: none is added to that of a runner, nor to one that a runner has left.
+/// There is at most one main process of a unit: none is added to that of a runner, nor to one that a runner has left, nor
+/// to one that has become it.
 fn refuse_second(context: &Context, unit: &str, run_dir: &Path) -> Result<(), CliError> {
+    if let Some(pid) = in_place::in_its_place(run_dir, unit) {
+        return Err(CliError::new(
+            Kind::Refused,
+            format!("`{unit}` runs already (pid {pid}): `tenon become` has started it"),
+        )
+        .hint("end it first, by whoever has started it"));
+    }
     let status: Result<StatusReply, ClientError> =
         Client::connect(&context.socket_path()).and_then(|mut client| {
             client.call("Status", &StatusCall { units: Some(vec![unit.to_owned()]) }, SOON)

@@ -8,9 +8,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::{Pending, World};
 use crate::linux::helper::{self, End, Finished, Helpers, Purpose};
+use crate::linux::in_place;
 use crate::linux::notify::NotifySocket;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::preflight::{self, Asked, Situation};
+use crate::linux::rundir::RunDir;
 use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
 use crate::linux::unit::{Current, Facts, Preparing, Question};
@@ -31,6 +33,12 @@ impl World {
     pub(super) fn prepare(&mut self, id: UnitId, generation: Generation) {
         self.forget_questions(id);
         self.take_next(id);
+        let dir = self.run_dir.as_ref().map(RunDir::path);
+        if let Some(pid) = dir.and_then(|dir| in_place::in_its_place(dir, self.name(id))) {
+            let message =
+                format!("it runs already (pid {pid}): `tenon become` has started it, beside this runner");
+            return self.prepared(id, generation, Err(Failure { stage: FailureStage::Preflight, message }));
+        }
         let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
         match files::write_all(exec) {
             Ok(None) => {}
