@@ -146,6 +146,8 @@ fn style(unit: &UnitSnapshot) -> Style {
 /// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`: the state, and all that is worth a word.
 fn words(unit: &UnitSnapshot, now: f64) -> String {
     let next_start = match (unit.state, unit.retry_at) {
+        // Held, it does not start by itself even then.
+        (State::Backoff, Some(at)) if unit.held => Some(format!("over in {}", seconds(at - now))),
         (State::Backoff, Some(at)) => Some(format!("next start in {}", seconds(at - now))),
         _ => None,
     };
@@ -377,6 +379,15 @@ mod tests {
 
     fn plain(text: &str) -> String {
         anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn what_is_held_is_not_promised_a_start() {
+        let mut unit = UnitSnapshot::sample("engine@0", State::Backoff);
+        (unit.desired_up, unit.retry_at) = (true, Some(14.0));
+        assert_eq!(words(&unit, 10.0), "backoff (next start in 4s)");
+        unit.held = true;
+        assert_eq!(words(&unit, 10.0), "backoff (over in 4s); held");
     }
 
     #[test]

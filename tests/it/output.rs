@@ -45,6 +45,31 @@ fn the_last_words_are_kept() {
     assert!(text.ends_with("line 499\nlast words\n"), "{text}");
 }
 
+/// What is too much for the log is counted, and is heard all the same.
+#[test]
+fn a_limit_on_lines_hides_neither_readiness_nor_last_words() {
+    let env = TestEnv::new();
+    let script = "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo up; sleep 1.5; \
+                  while [ $i -lt 900 ]; do echo line $i; i=$((i+1)); done; echo no memory; exit 3";
+    let more = "[ready]\nlog = \"up\"\n[restart]\npolicy = \"never\"\n[log]\nrate = 5\n";
+    env.shell("web", script, more);
+    let mut runner = env.run();
+    runner.wait_state("web ready", 1).wait_state("web failed", 1);
+    assert!(!runner.lines("web").iter().any(|line| line == "up" || line == "no memory"));
+    let why = runner.ask(&["why", "web"]).stdout;
+    assert!(why.contains("no memory"), "{why}");
+    // Everything is written or counted; the second count is told though no line comes after it.
+    let said = runner.said();
+    let dropped = said.lines().filter_map(|line| {
+        let (before, _) = line.split_once(" lines were dropped: more than `log.rate` (5 a second)")?;
+        before.rsplit(' ').next()?.parse::<usize>().ok()
+    });
+    let dropped: Vec<usize> = dropped.collect();
+    assert!(dropped.len() >= 2, "{said}");
+    assert_eq!(dropped.iter().sum::<usize>() + runner.lines("web").len(), 902, "{said}");
+    runner.stop();
+}
+
 #[test]
 fn logs_are_read_back() {
     let env = TestEnv::new();

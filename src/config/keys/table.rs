@@ -94,7 +94,7 @@ pub static KEYS: &[Key] = &[
     k("", "env_file", OneOrMore, "Files of NAME=VALUE lines, below `env`. A leading `-`: the file may be absent.").d("[]"),
     k("", "inherit", Inherit, "Which variables of the runner's own environment reach the unit.").d("true"),
     k("", "directory", Text(Form::AbsolutePath), "Working directory."),
-    k("", "user", Str, "User to run as: a name or a number."),
+    k("", "user", Str, "User to run as: a name or a number. `HOME` and the like stay what `[env]` and the runner's environment say."),
     k("", "group", Str, "Group to run as; left out = the user's."),
     k("", "groups", Strings, "Supplementary groups; left out = the user's."),
     k("", "umask", Mode, "Permission bits that new files do not get, as text."),
@@ -321,7 +321,7 @@ pub static KEYS: &[Key] = &[
     k("log", "keep", Int(0, 10000), "How many rotated files are kept.").d("5"),
     k("log", "compress", Bool, "Rotated files are compressed.").d("false"),
     k("log", "format", Words(&["prefix", "json", "plain"]), "How lines look on the console: the unit's name and the line, a JSON object, or the line alone; left out = `json` under `--output json`, else `prefix`."),
-    k("log", "rate", IntOr(1, 100_000_000, &["unlimited"]), "Lines a second; more are dropped and counted.").d(r#""unlimited""#),
+    k("log", "rate", IntOr(1, 100_000_000, &["unlimited"]), "Lines a second; more are dropped and counted. Readiness, signatures and last words see all of them.").d(r#""unlimited""#),
     // ---- bootstrap steps and signatures ----
     k("bootstrap.*", "labels", Strings, "For units with one of these labels.").of(Kinds::BOTH).plain(),
     k("bootstrap.*", "units", Selectors, "For these units: names and globs.").of(Kinds::BOTH).plain(),

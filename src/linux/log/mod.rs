@@ -285,6 +285,7 @@ impl UnitLog {
         let mut pieces = Vec::new();
         self.lines.finish(|bytes, end| pieces.push((bytes.to_vec(), end)));
         self.deliver(pieces, now, console, read);
+        read.troubles.extend(self.rate.as_mut().and_then(Rate::told));
     }
 
     fn deliver(
@@ -299,6 +300,8 @@ impl UnitLog {
         }
         let mut raw = Vec::new();
         for (bytes, end) in pieces {
+            let line = Line { at: now, text: String::from_utf8_lossy(&bytes).into_owned(), end };
+            self.hear(&line, read);
             if let Some(rate) = &mut self.rate
                 && !rate.admits(now, &mut read.troubles)
             {
@@ -310,15 +313,6 @@ impl UnitLog {
                     raw.push(b'\n');
                 }
             }
-            let line = Line { at: now, text: String::from_utf8_lossy(&bytes).into_owned(), end };
-            for (pattern, found) in &mut self.patterns {
-                if !*found && pattern.is_match(&line.text) {
-                    *found = true;
-                    read.matched = true;
-                }
-            }
-            read.signs
-                .extend(self.signatures.of(&line.text).into_iter().map(|number| (number, line.clone())));
             if self.console {
                 console.line(&self.name, &line, self.format);
             }
@@ -338,13 +332,25 @@ impl UnitLog {
                 }
                 read.troubles.extend(feed.push(&whole));
             }
-            self.tail.push(line.clone());
             read.lines.push(line);
         }
         if let Some(file) = &mut self.file {
             read.troubles.extend(file.append(&raw, now));
             read.compress = file.take_compress().or_else(|| read.compress.take());
         }
+    }
+
+    /// What a line says of its unit counts, and is remembered as its last words, whether there is room for it or not.
+    fn hear(&mut self, line: &Line, read: &mut Read) {
+        for (pattern, found) in &mut self.patterns {
+            if !*found && pattern.is_match(&line.text) {
+                *found = true;
+                read.matched = true;
+            }
+        }
+        let signs = self.signatures.of(&line.text).into_iter();
+        read.signs.extend(signs.map(|number| (number, line.clone())));
+        self.tail.push(line.clone());
     }
 
     /// The compression of a rotated file is over.
@@ -404,16 +410,11 @@ impl Rate {
         Self { most, second: 0, count: 0, dropped: 0 }
     }
 
-    /// Whether one more line may pass; what was dropped is told with the first line after it.
+    /// Whether one more line may pass; what was dropped is told with the first line after it, or at the end.
     fn admits(&mut self, now: Duration, troubles: &mut Vec<String>) -> bool {
         if now.as_secs() != self.second {
-            if self.dropped > 0 {
-                troubles.push(format!(
-                    "{} lines were dropped: more than `log.rate` ({} a second)",
-                    self.dropped, self.most
-                ));
-            }
-            (self.second, self.count, self.dropped) = (now.as_secs(), 0, 0);
+            troubles.extend(self.told());
+            (self.second, self.count) = (now.as_secs(), 0);
         }
         if self.count >= self.most {
             self.dropped += 1;
@@ -421,6 +422,12 @@ impl Rate {
         }
         self.count += 1;
         true
+    }
+
+    /// How many were dropped since this was told last, in words; `None`: none.
+    fn told(&mut self) -> Option<String> {
+        let (dropped, most) = (std::mem::take(&mut self.dropped), self.most);
+        (dropped > 0).then(|| format!("{dropped} lines were dropped: more than `log.rate` ({most} a second)"))
     }
 }
 
