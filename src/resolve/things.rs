@@ -15,6 +15,7 @@ use crate::config::schema::is_complete;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Level, nearest};
 use indexmap::IndexSet;
+use std::collections::HashSet;
 
 /// Sections whose things select units by `labels` and `units`.
 const SELECTING: &[&str] = &["rule", "require", "bootstrap", "ports", "reserve", "signature"];
@@ -30,15 +31,21 @@ pub(super) struct Selectable {
     units: IndexSet<String>,
     /// Things of profiles, `rule.NAME`: who looks for one in a unit's table looks in the wrong file.
     profile_things: Vec<(String, String)>,
+    /// Every word of every text: what is not among them is read by no expression.
+    words: HashSet<String>,
 }
 
 impl Selectable {
     /// Labels and names of every known unit, template and abstract unit, placed here or not.
-    pub fn new<'a>(known: &KnownUnits, profiles: impl Iterator<Item = (&'a str, &'a Node)>) -> Self {
+    pub fn new<'a>(known: &KnownUnits, profiles: impl Iterator<Item = (&'a str, &'a Node)> + Clone) -> Self {
         let units = known.units.iter().map(|unit| (&*unit.name, &unit.tree));
         let others = known.templates.iter().chain(&known.abstracts).map(|(name, tree)| (name.as_str(), tree));
-        let (mut labels, mut names) = (IndexSet::new(), IndexSet::new());
+        let (mut labels, mut names, mut words) = (IndexSet::new(), IndexSet::new(), HashSet::new());
+        for (_, tree) in profiles.clone() {
+            read(tree, &mut words);
+        }
         for (name, tree) in units.chain(others) {
+            read(tree, &mut words);
             labels.extend(strings(tree, "labels"));
             names.insert(name.to_owned());
         }
@@ -50,7 +57,21 @@ impl Selectable {
                 things.map(|thing| (thing, profile.to_owned())).collect::<Vec<_>>()
             })
             .collect();
-        Self { labels, units: names, profile_things }
+        Self { labels, units: names, profile_things, words }
+    }
+}
+
+/// The words of all texts of a tree.
+fn read(tree: &Node, words: &mut HashSet<String>) {
+    match &tree.item {
+        Item::Str(text) => {
+            let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
+            let found = text.split(|letter| !is_of_name(letter)).filter(|word| !word.is_empty());
+            words.extend(found.map(str::to_owned));
+        }
+        Item::Array(items) => items.iter().for_each(|item| read(item, words)),
+        Item::Table(table) => table.iter().for_each(|(_, _, node)| read(node, words)),
+        Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => {}
     }
 }
 
@@ -64,7 +85,7 @@ pub(super) fn check(file: &File, selectable: &Selectable, diagnostics: &mut Vec<
                 diagnostics.push(switches_off_nothing(file, section, removed, selectable));
             }
         }
-        overrides(file, section, diagnostics);
+        overrides(file, section, selectable, diagnostics);
     }
     for section in SELECTING {
         for (name, entry) in things(&file.tree, section) {
@@ -104,7 +125,7 @@ fn switches_off_nothing(
 }
 
 /// Things that are new where an override was probably meant.
-fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
+fn overrides(file: &File, section: &str, selectable: &Selectable, diagnostics: &mut Vec<Diagnostic>) {
     let all: Vec<(&str, &Entry, &Table)> = things(&file.tree, section)
         .filter_map(|(name, entry)| Some((name, entry, entry.node.as_table()?)))
         .collect();
@@ -137,9 +158,25 @@ fn overrides(file: &File, section: &str, diagnostics: &mut Vec<Diagnostic>) {
                 });
             }
             None if for_all && section == "rule" => diagnostics.push(rule_for_all(name, entry)),
+            None if is_for_nobody(section, name, entry, selectable) => {
+                let message = format!(
+                    "`[{section}.{name}]` changes nothing: no layer below has it, and nothing reads it"
+                );
+                let help = "`tenon cat` and `tenon profile show` list what there is to change";
+                let diagnostic = Diagnostic::new(Code::OverridesNothing, Level::Warning, message);
+                diagnostics.push(diagnostic.at(entry.key, "").with_help(help));
+            }
             None => {}
         }
     }
+}
+
+/// Whether a value that somebody adds above what ships is one that no expression reads. What a file declares itself may be
+/// there for those above it.
+fn is_for_nobody(section: &str, name: &str, entry: &Entry, selectable: &Selectable) -> bool {
+    matches!(section, "param" | "fact")
+        && entry.node.layer >= Layer::DropIn
+        && !selectable.words.contains(name)
 }
 
 /// Whether a new thing looks like a change of one below that has nearly its name. Numbers of a series (`EI0014`,
