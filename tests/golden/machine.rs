@@ -88,6 +88,9 @@ fn ports_of_a_prefill_node() {
             // 38: the store's sockets beside the engine's on the first card.
             "npu0 16666 listens prefill@0 npu-sockets profiles/a2.toml",
             "npu0 16700-16800 listens mooncake-store npu-sockets profiles/a2.toml",
+            // The table of ports: a client without a port of its own draws one from here.
+            "host 12300-14300 random Mooncake store clients, at random (MC_STORE_CLIENT_*_PORT) store-clients \
+             profiles/ascend.toml",
             // 20000 + 1000 for each card.
             "host 27000-27999 random ADXL engine of card 7, at random adxl profiles/ascend.toml",
         ],
