@@ -185,18 +185,27 @@ pub fn read(path: &Path) -> Result<(Vec<Recorded>, Vec<Lines>), String> {
             _ => happened.push(entry),
         }
     }
+    Ok((happened, lines(&file)))
+}
+
+/// The last lines of each slot alone; none of a file that cannot be read.
+pub fn last_lines(path: &Path) -> Vec<Lines> {
+    File::open(path).ok().filter(header).map(|file| lines(&file)).unwrap_or_default()
+}
+
+fn lines(file: &File) -> Vec<Lines> {
     let size = file.metadata().map_or(0, |about| about.len());
     let slots =
         (size / ENTRY as u64).saturating_sub(1 + RING).div_ceil(LINES as u64).min(u64::from(SLOTS_MAX));
     let lines = (0..slots).filter_map(|slot| {
-        let mut lines: Vec<Recorded> = entries(&file, RING + slot * LINES as u64, LINES as u64)
+        let mut lines: Vec<Recorded> = entries(file, RING + slot * LINES as u64, LINES as u64)
             .into_iter()
             .map(|(entry, _)| entry)
             .collect();
         lines.sort_by_key(|entry| entry.sequence);
         (!lines.is_empty()).then_some((slot as u32, lines))
     });
-    Ok((happened, lines.collect()))
+    lines.collect()
 }
 
 fn header(file: &File) -> bool {

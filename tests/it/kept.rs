@@ -295,6 +295,37 @@ fn a_shutdown_waits_for_what_is_no_longer_configured() {
     assert!(!lives(pid));
 }
 
+/// What it said to an earlier runner are its last words, if it says no more; also if nobody saw its end.
+#[test]
+fn last_words_are_known_to_the_next_runner() {
+    for way in [WAYS[0], WAYS[1], "alone"] {
+        let env = TestEnv::new();
+        env.shell(
+            "web",
+            "echo one; echo 'error: no card left'; exec sleep 300",
+            "[restart]\npolicy = \"never\"\n",
+        );
+        env.sleeper("stays", "");
+        let mut runner = env.run();
+        runner.wait_state("stays ready", 1).wait_said("no card left");
+        let pid = nix::unistd::Pid::from_raw(runner.pid_of("web"));
+        let end = || nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        if way == "alone" {
+            runner.kill_9();
+            end();
+            until("its end", || (!lives(pid.as_raw())).then_some(()));
+            runner = env.run();
+        } else {
+            runner = next(&env, runner, way);
+            end();
+        }
+        env.wait_field("web", "state", "failed");
+        let why = env.node(&["why", "web"]).stdout;
+        assert!(why.contains("one") && why.contains("error: no card left"), "{way}: {why}");
+        assert_eq!(runner.stop(), 0);
+    }
+}
+
 /// A pipe whose reader is gone kills whoever writes to it.
 #[test]
 fn readiness_told_to_a_dead_runner_kills_nobody() {

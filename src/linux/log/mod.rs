@@ -360,6 +360,11 @@ impl UnitLog {
         }
     }
 
+    /// Lines that an earlier runner has read.
+    pub fn recall(&mut self, lines: Vec<Line>) {
+        lines.into_iter().for_each(|line| self.tail.push(line));
+    }
+
     /// The last lines, oldest first.
     pub fn tail(&self) -> &Tail {
         &self.tail

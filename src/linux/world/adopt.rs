@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::World;
+use super::end::last_words;
 use super::left::Kept;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::rundir::lasting_file;
@@ -44,6 +45,7 @@ impl Adopted {
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
     pub(super) fn adopt(&mut self, before: &Before, kept: Kept) {
+        self.recall_lines();
         let mut memories: Vec<Option<Memory>> = Vec::new();
         let mut ended = Vec::new();
         let mut adopted = 0;
@@ -82,6 +84,8 @@ impl World {
                     None => {
                         // What it wrote last is gone with it.
                         if let Some(unit) = self.units.get_mut(number) {
+                            let (lines, said) = last_words(unit, &self.plan);
+                            (unit.facts.last_words, unit.facts.hint) = (lines, said);
                             unit.log.mark_seam(clock::wall(), &mut self.console);
                         }
                         // What was fatal to hear is not told once more.

@@ -5,7 +5,9 @@ use crate::control::Ticket;
 use crate::linux::helper::{Finished, Purpose};
 use crate::linux::probe::Tools;
 use crate::linux::tree::{self, Scan};
+use crate::linux::unit::Unit;
 use crate::linux::{cgroup, clock, lastwords, sys, words};
+use crate::plan::Plan;
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::{Event, ExitStatus, FailureStage, Generation, Phase};
@@ -17,6 +19,13 @@ const LAST_LOOKS: usize = 50;
 const LAST_PAUSE: u8 = 20;
 /// Children reaped in one turn; what is left comes in the next.
 const REAPED_A_TURN: usize = 512;
+
+/// What a unit has said last, and what of it tells why it ended.
+pub(super) fn last_words(unit: &Unit, plan: &Plan) -> (Vec<String>, Option<String>) {
+    let lines: Vec<String> = unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
+    let said = lastwords::reason(lines.iter().map(String::as_str)).map(|said| plan.masked(&said));
+    (lines, said)
+}
 
 impl World {
     /// SIGCHLD: reaps until nothing is left. True: there may be more.
@@ -83,9 +92,7 @@ impl World {
             (unit.facts.last_words, unit.facts.hint) = (Vec::new(), None);
             return status;
         }
-        let lines: Vec<String> =
-            unit.log.tail().last(lastwords::LINES).map(|line| line.text.clone()).collect();
-        let said = lastwords::reason(lines.iter().map(String::as_str)).map(|said| self.plan.masked(&said));
+        let (lines, said) = last_words(unit, &self.plan);
         let exec = self.plan.exec.get(id.0 as usize);
         let step = unit
             .current

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::World;
 use crate::control::JobRequest;
-use crate::linux::log::Line;
-use crate::linux::recorder::{Kind, LINES, NAME_END, Recorder};
+use crate::linux::log::{End, Line};
+use crate::linux::recorder::{Kind, LINES, NAME_END, Recorder, last_lines};
 use crate::linux::rundir::RunDir;
 use crate::linux::signals;
 use crate::plan::policy::{Scope, UnitId};
@@ -28,6 +28,23 @@ impl World {
         let version = env!("CARGO_PKG_VERSION");
         self.record(Kind::Runner, &format!("tenon {version} begins, pid {}", std::process::id()));
         self.record_config();
+    }
+
+    /// What units said last to an earlier runner: those that end now have said it, too.
+    pub(super) fn recall_lines(&mut self) {
+        let Some(path) = self.run_dir.as_ref().map(RunDir::recorder) else { return };
+        for (place, lines) in last_lines(&path) {
+            let Some(number) = self.units.iter().position(|unit| unit.place == place) else { continue };
+            let own = lines.into_iter().filter_map(|entry| {
+                let (name, text) = entry.text.split_once(NAME_END)?;
+                let line = Line { at: entry.at, text: text.to_owned(), end: End::Newline };
+                (name == self.name(UnitId(number as u32))).then_some(line)
+            });
+            let own: Vec<Line> = own.collect();
+            if let Some(unit) = self.units.get_mut(number) {
+                unit.log.recall(own);
+            }
+        }
     }
 
     /// Something has happened.
