@@ -37,15 +37,14 @@ mod together;
 pub mod view;
 
 pub use build::build;
-pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
-pub use secrets::{MASK, Settings, masked, ordered, tells};
+pub use secrets::ordered;
 pub use select::selects;
 
 use crate::config::tree::Layer;
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, masked};
 use crate::resolve::AbsentEdge;
 use policy::{PlanPolicy, UnitId};
 use std::time::Duration;

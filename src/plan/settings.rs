@@ -8,6 +8,7 @@ use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced};
 use crate::config::tree::Node;
+use crate::diagnostic::MASK;
 use crate::expr::size;
 use crate::resolve::values;
 use std::cell::Cell;
@@ -221,7 +222,7 @@ pub(super) fn info(cx: &Cx<'_>, tree: &Node) -> Vec<(String, String)> {
             let rendered = render::node(cx, node)?;
             let text = match &rendered.item {
                 Out::Unknown => "unknown here".to_owned(),
-                _ if rendered.secret => "***".to_owned(),
+                _ if rendered.secret => MASK.to_owned(),
                 _ => plain_text(&rendered).unwrap_or_else(|| rendered.json().to_string()),
             };
             Some((name.to_owned(), text))

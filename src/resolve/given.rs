@@ -8,6 +8,7 @@ use super::world::{File, World};
 use super::{Options, Owner};
 use crate::config::parse::parse;
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
+use crate::diagnostic::secret::names_secret;
 use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, is_secret_name, nearest};
 use indexmap::IndexMap;
 
@@ -37,7 +38,7 @@ pub(super) fn command_line(
         for value in values {
             text.push_str(option);
             lines.push((option == "--set ", text.len(), value));
-            match value.split_once('=').filter(|(name, _)| hides(library, name)) {
+            match value.split_once('=').filter(|(name, value)| hides(library, name, value)) {
                 // Problems show their line: the value must not be in it. Its place stays as long as it was.
                 Some((name, value)) => {
                     text.push_str(name);
@@ -87,16 +88,16 @@ pub(super) fn command_line(
     (sets, Node::new(Item::Table(env), whole, Layer::CommandLine))
 }
 
-/// Whether what is given to `UNIT.PARAM` or to a variable must not be shown: some file declares a parameter of this
-/// name as a secret, or the name says so.
-fn hides(library: &Library, name: &str) -> bool {
+/// Whether a value that is given to `UNIT.PARAM` or to a variable must not be shown: some file declares a parameter of
+/// this name as a secret, or the name says so.
+fn hides(library: &Library, name: &str, value: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let definitions = library.units.values().chain(library.profiles.values());
     let declared = definitions.flat_map(Definition::layers).any(|tree| {
         let param = tree.get("param").and_then(Node::as_table).and_then(|params| params.get(last));
         param.and_then(|param| param.get("type")).and_then(Node::as_str) == Some("secret")
     });
-    declared || is_secret_name(last)
+    declared || names_secret(last, value)
 }
 
 /// The values given to the parameters of a file, the strongest first.

@@ -1,6 +1,7 @@
 //! The environment of one unit while it is being made: every variable with everything that touched it.
 
 use super::super::{Origin, Traced};
+use crate::diagnostic::is_secret_name;
 use crate::expr::Value;
 use indexmap::IndexMap;
 
@@ -57,14 +58,14 @@ impl EnvState {
 
     /// Whether a secret went into it, or its name says that it is one.
     pub fn is_secret(&self, name: &str) -> bool {
-        secret_name(name) || self.entries.get(name).is_some_and(|entry| entry.secret)
+        is_secret_name(name) || self.entries.get(name).is_some_and(|entry| entry.secret)
     }
 
     /// Adds a layer's word: the new value, and what is to be told of it.
     pub fn put(&mut self, name: &str, var: Var, secret: bool, origin: Origin) {
         let entry = self.entries.entry(name.to_owned()).or_insert_with(|| Entry {
             var: Var::Absent,
-            secret: secret_name(name),
+            secret: is_secret_name(name),
             chain: Vec::new(),
         });
         entry.var = var;
@@ -134,5 +135,3 @@ fn shown(var: &Var) -> Option<String> {
         Var::Absent | Var::Unknown => None,
     }
 }
-
-pub use crate::diagnostic::is_secret_name as secret_name;

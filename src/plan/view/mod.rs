@@ -22,9 +22,9 @@ pub use json::json;
 pub use ports::{ports, ports_json};
 pub use text::{needs, plan, unit};
 
-use super::{MASK, Origin, OriginLayer, Plan, Traced};
+use super::{Origin, OriginLayer, Plan, Traced};
 use crate::config::tree::Layer;
-use crate::diagnostic::{SourceMap, Span};
+use crate::diagnostic::{MASK, SourceMap, Span};
 
 /// What stands where this run does not know a value.
 const UNKNOWN: &str = "unknown here";

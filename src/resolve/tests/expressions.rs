@@ -258,6 +258,21 @@ fn secrets_are_not_in_what_is_shown() {
     let text =
         shown("--- units/a.toml\ncommand = 'a'\nenv = { API_TOKEN = 'tok-111', B = '{{ env. }}' }", &[]);
     assert!(text.contains("env = { API_TOKEN = '*******', B = '{{ env. }}' }"), "{text}");
+    // Of a parameter whose name alone says it, only what could be one.
+    let text = shown(
+        "--- units/m.toml\ncommand = 'm'\nparam.mode = { type = 'enum', choices = ['auto', 'slow'], default = 'autos' }
+         param.tokenizer = { type = 'string', default = 'auto' }\nparam.api_key = { type = 'string', default = 'sk-12345' }
+         env = { B = 'sk-12345 {{ env. }}' }\n",
+        &[],
+    );
+    assert!(text.contains("`autos` is no value of `m.mode`"), "{text}");
+    assert!(text.contains("env = { B = '******** {{ env. }}' }"), "{text}");
+    // So it is with what is given.
+    let text = shown(
+        "--- units/m.toml\ncommand = 'm'\nparam.x = { type = 'string' }",
+        &["set m.tokenizer=auto", "set m.api_token=tok-111"],
+    );
+    assert!(text.contains("m.tokenizer=auto") && text.contains("m.api_token=*******"), "{text}");
 }
 
 // ---- names ----
