@@ -5,7 +5,7 @@ use super::builtin::{Filter, Function, Test};
 use super::ops::{self, Fault};
 use super::say::quoted;
 use super::version::Version;
-use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters, words};
+use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters};
 use crate::diagnostic::is_secret_name;
 use std::cell::Cell;
 use std::ops::Range;
