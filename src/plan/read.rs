@@ -166,7 +166,8 @@ impl<'a> Reader<'a> {
         Some(items.into_iter().filter_map(|item| self.element(key, item)).collect())
     }
 
-    fn element(&self, key: &str, item: &Rendered) -> Option<String> {
+    /// An element of such a list; `None` if it is not known.
+    pub fn element(&self, key: &str, item: &Rendered) -> Option<String> {
         if item.item == Out::Unknown {
             self.unknown.set(true);
             return None;

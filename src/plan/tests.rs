@@ -547,6 +547,22 @@ fn preflight_compares_memory_with_what_is_left() {
 }
 
 #[test]
+fn limits_of_devices_are_checked_once_they_are_known() {
+    let text = |line: &str| {
+        format!(
+            "command = 'c'\n[param.rate]\ntype = 'string'\ndefault = '4096'\n[cgroup]\nio_max = ['8:0 rbps={{{{ param.rate }}}}'{line}]"
+        )
+    };
+    let lines = |run: &Run| run.exec("u").cgroup.settings.clone();
+    let line = |text: &str| ("io_max".to_owned(), "io.max".to_owned(), text.to_owned());
+    let run = check_said(&text(", '8:16 wiops=max'"), &[], &[]);
+    assert_eq!(lines(&run), [line("8:0 rbps=4096"), line("8:16 wiops=max")]);
+    let why = "error units/u.toml:6: `cgroup.io_max`: `8:0 rbps=fast` is not a limit of a device such as `8:0 rbps=1048576 wiops=max`";
+    let run = check_said(&text(", '8:16 wiops=max'"), &["set u.rate=fast"], &[why]);
+    assert_eq!(lines(&run), [line("8:16 wiops=max")]);
+}
+
+#[test]
 fn check_knows_files_only() {
     let text = "command = ['c', '{{ env.X }}']\nenv = { A = '{{ fact.hostname }}', B = 'b' }\n[ready]\ntcp = '127.0.0.1:{{ env.P }}'";
     let run = check_said(
