@@ -98,7 +98,7 @@ pub struct About {
     /// Devices it uses (`[devices] ids`).
     pub devices: Vec<String>,
     /// Units that may not be up with it (`conflicts`) and are none of the plan.
-    pub rivals: Vec<String>,
+    pub rivals: Vec<Rival>,
     /// Edges to units that do not run here: satisfied.
     pub absent: Vec<AbsentEdge>,
     /// Something of it is not known in this run (`check`).
@@ -113,6 +113,15 @@ pub struct About {
     pub rules_without_effect: Vec<(String, String)>,
     /// Why each start edge is there: the other unit, the words of the edge, `file:line`.
     pub edges: Vec<EdgeReason>,
+}
+
+/// A unit that may not be up with another one, and is none of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rival {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a group.
+    pub is_group: bool,
 }
 
 /// A value with the layers that touched it, the last one having won.

@@ -78,7 +78,8 @@ fn conflicts(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &m
     let planned =
         planned.filter_map(|to| Some((known.service(*to)?.to_owned(), &*plan.policy.get(*to)?.name)));
     let elsewhere = plan.about.get(id.0 as usize).map(|about| about.rivals.as_slice()).unwrap_or_default();
-    let elsewhere = elsewhere.iter().map(|name| (options.file_name(name, "service"), name.as_str()));
+    let elsewhere =
+        elsewhere.iter().map(|rival| (options.file_name(&rival.name, rival.is_group), rival.name.as_str()));
     for (service, name) in planned.chain(elsewhere) {
         file.set(UNIT, "Conflicts", service);
         file.lose(format!("`conflicts`: starting this one stops `{name}` instead of being refused"));

@@ -48,8 +48,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The name of a unit's file.
-    fn file_name(&self, unit: &str, suffix: &str) -> String {
+    /// The name of a unit's file: a group is a target.
+    fn file_name(&self, unit: &str, is_group: bool) -> String {
+        let suffix = if is_group { "target" } else { "service" };
         format!("{}.{suffix}", quote::name(&format!("{}{unit}", self.prefix)))
     }
 
@@ -77,8 +78,8 @@ impl Known {
         Self(
             units
                 .map(|(at, unit)| {
-                    let suffix = if matches!(unit.kind, Kind::Group { .. }) { "target" } else { "service" };
-                    (UnitId(at as u32), options.file_name(&unit.name, suffix))
+                    let is_group = matches!(unit.kind, Kind::Group { .. });
+                    (UnitId(at as u32), options.file_name(&unit.name, is_group))
                 })
                 .collect(),
         )
