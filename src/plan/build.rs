@@ -120,7 +120,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Values of parameters of type `secret`, wherever they are declared.
-pub(super) fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
+fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
     let mut values: Vec<String> = params

@@ -186,9 +186,7 @@ impl<'a> Reader<'a> {
             _ => self.texts(key)?,
         };
         if value.secret {
-            let secrets = self.cx.declared_secrets();
-            let text = argv.join(" ");
-            super::argv::guard_secret(self.cx, Some(&text), true, Some(value.span), &secrets);
+            super::argv::refuse_secret(self.cx, Some(value.span));
         }
         (!argv.is_empty()).then_some(argv)
     }
