@@ -6,7 +6,7 @@ use super::library::{Definition, Library};
 use super::params::ParamKind;
 use super::world::{File, World};
 use super::{Options, Owner};
-use crate::config::parse::parse;
+use crate::config::parse::{key, parse};
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
 use crate::diagnostic::secret::names_secret;
 use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, is_secret_name, nearest};
@@ -230,13 +230,7 @@ fn heirs(library: &Library, unit: &str) -> Option<String> {
         definition.layers().iter().any(|layer| layer.get("extends").and_then(Node::as_str) == Some(unit))
     };
     let heirs = library.units.iter().filter(|(_, definition)| extends(definition));
-    let tables: Vec<String> = heirs
-        .map(
-            |(name, _)| {
-                if name.contains('@') { format!("`[set.\"{name}\"]`") } else { format!("`[set.{name}]`") }
-            },
-        )
-        .collect();
+    let tables: Vec<String> = heirs.map(|(name, _)| format!("`[set.{}]`", key(name))).collect();
     (!tables.is_empty()).then(|| tables.join(", "))
 }
 

@@ -161,6 +161,16 @@ fn a_value_for_what_is_not_there_is_refused() {
          error[unknown-parameter] <command line>:1: `a` has no parameter `pot`
            help: did you mean `port`?",
     );
+    // A table is named as it is to be written.
+    check(
+        "--- units/base.toml\nabstract = true\ncommand = 'b'\nparam.x = { type = 'int', default = 1 }
+         --- units/h.v.toml\nextends = 'base'
+         --- units/w.toml\nextends = 'base'
+         --- tenon.toml\n[set.base]\nx = 2",
+        &[],
+        "error[unknown-unit] tenon.toml:1: there is no unit `base` to give values to
+           help: `base` never runs itself: give them to what extends it, `[set.\"h.v\"]`, `[set.w]`",
+    );
 }
 
 #[test]
