@@ -63,7 +63,6 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
         reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
-        secrets: declared,
         policy: PlanPolicy { stop_budget: stop_budget(graph), ..PlanPolicy::default() },
         ..Plan::default()
     };
@@ -73,7 +72,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.about.push(made.about);
     }
     let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
-    plan.secrets = secrets::ordered(std::mem::take(&mut plan.secrets).into_iter().chain(named));
+    plan.secrets = secrets::ordered(declared.into_iter().chain(named));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);

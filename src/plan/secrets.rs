@@ -51,14 +51,13 @@ struct Found {
 
 impl Found {
     fn unit(&mut self, exec: &UnitExec, about: &About) {
-        for (name, value) in &exec.env {
-            if let Ok(value) = std::str::from_utf8(value) {
-                self.named(name, value);
-            }
+        for variable in &about.env {
+            self.traced(&variable.name, variable);
         }
-        self.traced(&about.env);
         for (file, told) in exec.files.iter().zip(&about.files) {
-            self.traced(&told.keys);
+            for key in &told.keys {
+                self.traced(key.name.rsplit('.').next().unwrap_or_default(), key);
+            }
             if let Ok(text) = std::str::from_utf8(&file.content) {
                 self.values.extend(self.settings.values(text));
             }
@@ -78,13 +77,11 @@ impl Found {
         self.words(exec.log.pipe.as_deref().unwrap_or_default());
     }
 
-    fn traced(&mut self, all: &[Traced]) {
-        for traced in all {
-            let chain = traced.chain.iter().flat_map(|origin| [&origin.value, &origin.offered]);
-            for value in chain.chain([&traced.value]).flatten() {
-                let name = traced.name.rsplit('.').next().unwrap_or_default();
-                self.named(name, value);
-            }
+    /// Also what was overruled.
+    fn traced(&mut self, name: &str, traced: &Traced) {
+        let chain = traced.chain.iter().flat_map(|origin| [&origin.value, &origin.offered]);
+        for value in chain.chain([&traced.value]).flatten() {
+            self.named(name, value);
         }
     }
 
@@ -143,14 +140,12 @@ mod tests {
             chain: Vec::new(),
         };
         let words = ["serve", "--api-key", "sk-in-argv", "--port", "80", "--db-password=in-a-word"];
-        let exec = UnitExec {
-            argv: words.map(str::to_owned).to_vec(),
-            env: vec![("HF_TOKEN".to_owned(), b"in-env".to_vec()), ("A".to_owned(), b"plain".to_vec())],
-            ..UnitExec::default()
+        let exec = UnitExec { argv: words.map(str::to_owned).to_vec(), ..UnitExec::default() };
+        let about = About {
+            env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain"), traced("password.db", "whole")],
+            ..About::default()
         };
-        let about =
-            About { env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain")], ..About::default() };
         let found = of_units([(&exec, &about)].into_iter());
-        assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env"]);
+        assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env", "whole"]);
     }
 }
