@@ -9,6 +9,7 @@ use super::{Knob, Origin, PortClaim, PortReserve, may_share, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::port_range::PortRange;
+use crate::resolve::select::names_units;
 use crate::resolve::{Owner, UnitGraph};
 use std::cell::RefCell;
 
@@ -183,8 +184,7 @@ pub(super) fn reserves(
                 out.extend(found.filter(|new| out.iter().all(|known| known.reserve != new.reserve)));
             });
         };
-        let names_units = reserve.get("labels").is_some() || reserve.get("units").is_some();
-        if !names_units {
+        if !names_units(reserve) {
             at(&nobodys);
             continue;
         }

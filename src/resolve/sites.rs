@@ -4,6 +4,7 @@
 //! `each`; tables that belong to the user (`[env]`, `[data]`, `content`, …) hold templates only, whatever their keys
 //! are called. In both, list elements may be `{ when, use }` or `{ each, use }`.
 
+use super::select::names_units;
 use super::values::conditional;
 use crate::config::tree::{Item, Node, Table};
 
@@ -258,11 +259,6 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
     }
     texts("labels").any(|wanted| labels.iter().any(|label| label == wanted))
         || texts("units").any(|text| super::select::Selector::parse(text).matches(name, labels))
-}
-
-/// Whether a named thing says whom it concerns.
-pub(super) fn names_units(thing: &Table) -> bool {
-    thing.get("labels").is_some() || thing.get("units").is_some()
 }
 
 /// The elements of a list, or the one value that stands for a list of one.

@@ -7,6 +7,7 @@
 //! a mistake.
 
 use super::known::KnownUnits;
+use super::select::names_units;
 use super::sites::one_or_more;
 use super::world::File;
 use super::{Owner, build::strings};
@@ -176,7 +177,7 @@ fn word(section: &str) -> &'static str {
 
 /// A thing of a profile that says of nobody that it is for them.
 fn is_for_all(file: &File, rule: &Table) -> bool {
-    file.owner == Owner::Profile && rule.get("labels").is_none() && rule.get("units").is_none()
+    file.owner == Owner::Profile && !names_units(rule)
 }
 
 /// A rule of a profile for everybody.
