@@ -118,15 +118,15 @@ fn one(
     if ordered {
         file.set(UNIT, "After", name);
     }
-    if let Some(timeout) = edge.timeout.filter(|_| ordered) {
+    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start) {
         let time = settings::span(timeout);
-        file.lose(format!(
-            "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
-        ));
-    }
-    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start && !ordered) {
-        let time = settings::span(timeout);
-        file.lose(format!("it waits for the exec of `{other}` no longer than {time}: here without a limit"));
+        file.lose(if ordered {
+            format!(
+                "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
+            )
+        } else {
+            format!("it waits for the exec of `{other}` no longer than {time}: here without a limit")
+        });
     }
     if edge.kind != EdgeKind::Needs {
         return;
