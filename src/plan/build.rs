@@ -62,7 +62,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         profile_info: profile_info(world, &diagnostics),
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
-        reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
+        reserves,
         policy: PlanPolicy { stop_budget: stop_budget(graph), ..PlanPolicy::default() },
         ..Plan::default()
     };

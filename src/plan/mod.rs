@@ -213,6 +213,13 @@ pub struct PortClaim {
     pub shares: Option<String>,
 }
 
+impl PortClaim {
+    /// What to change to move it, in words.
+    pub fn knob_words(&self) -> &str {
+        self.knob.as_ref().map_or("the value", |knob| &knob.words)
+    }
+}
+
 impl Traced {
     /// The last layer that gave it its value.
     pub fn winner(&self) -> Option<&Origin> {
