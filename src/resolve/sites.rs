@@ -169,7 +169,7 @@ impl<'a> Walk<'a, '_> {
 
     fn detect(&mut self, node: &'a Node) {
         for key in ["any", "all"] {
-            for item in node.get(key).map(one_or_more).unwrap_or_default() {
+            for item in node.get(key).map(Node::one_or_more).unwrap_or_default() {
                 self.expression(item);
             }
         }
@@ -259,9 +259,4 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
     }
     texts("labels").any(|wanted| labels.iter().any(|label| label == wanted))
         || texts("units").any(|text| super::select::Selector::parse(text).matches(name, labels))
-}
-
-/// The elements of a list, or the one value that stands for a list of one.
-pub(super) fn one_or_more(node: &Node) -> &[Node] {
-    node.as_array().unwrap_or(std::slice::from_ref(node))
 }
