@@ -53,7 +53,7 @@ fn files(diagnostic: &Diagnostic) -> impl Iterator<Item = FileId> {
 }
 
 /// The source of a snippet: the text as it may be shown, and its name.
-fn source<'a, T: Clone>((sources, texts): Texts<'a>, file: FileId) -> Snippet<'a, T> {
+fn source<T: Clone>((sources, texts): Texts<'_>, file: FileId) -> Snippet<'_, T> {
     Snippet::source(texts.get(&file).map_or("", String::as_str)).path(sources.name(file))
 }
 

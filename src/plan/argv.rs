@@ -153,7 +153,9 @@ fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, secrets: &[String], out: &mu
         out.inject.extend(part(cx, step.get("inject")).into_iter().map(mark));
         for key in ["run", "check"] {
             let arguments = part(cx, step.get(key));
-            arguments.iter().for_each(|argument| guard_secret(cx, argument, secrets));
+            for argument in &arguments {
+                guard_secret(cx, argument, secrets);
+            }
             let argv: Option<Vec<String>> = arguments.into_iter().map(|argument| argument.text).collect();
             match argv {
                 Some(argv) if argv.is_empty() => {}

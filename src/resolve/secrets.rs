@@ -7,17 +7,18 @@ use super::library::Library;
 use super::params::ParamKind;
 use super::world::{File, World};
 use crate::config::tree::{Node, Table};
-use crate::diagnostic::SourceMap;
-use crate::diagnostic::secret::{is_secret_name, names_secret};
+use crate::diagnostic::secret::names_secret;
+use crate::diagnostic::{SourceMap, is_secret_name};
 use crate::expr::Value;
 
 /// Tells the texts what of them is secret.
 pub(super) fn hide(world: &World, library: &Library, graph: &UnitGraph, sources: &mut SourceMap) {
     for file in &world.files {
         for (name, decl) in &file.decls {
-            // What only the name says may also be a number of tokens.
             let declared = decl.kind == ParamKind::Secret;
-            if !declared && !(decl.kind == ParamKind::String && is_secret_name(name)) {
+            // What only the name says may also be a number of tokens.
+            let named = decl.kind == ParamKind::String && is_secret_name(name);
+            if !(declared || named) {
                 continue;
             }
             // A word that could not be a secret stands in many places, and would be hidden in all of them.
