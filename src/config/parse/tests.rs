@@ -212,7 +212,7 @@ fn spans_are_in(text: &str) {
 /// Texts that once had a place in the middle of a character, or behind the end.
 #[test]
 fn texts_that_failed() {
-    for text in ["\"=é\"", "\"é", "é", "a = \"é\n", "[é"] {
+    for text in ["\"=é\"", "\"=é\"a", "\"é", "é", "a = \"é\n", "[é"] {
         spans_are_in(text);
     }
 }
