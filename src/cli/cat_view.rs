@@ -1,8 +1,7 @@
 //! A merged tree as JSON: the value, and where each part of it is from.
 
 use crate::config::tree::{Item, Layer, Node, Table};
-use crate::diagnostic::SourceMap;
-use crate::plan::is_secret_name;
+use crate::diagnostic::{MASK, SourceMap, is_secret_name};
 use serde_json::{Map, Value, json};
 
 /// The deepest nesting that is shown; the parser allows less.
@@ -39,7 +38,7 @@ fn value(node: &Node, depth: usize) -> Value {
 /// A secret is masked, unless the text only says where to get it.
 fn shown(secret: bool, node: &Node, depth: usize) -> Value {
     let literal = node.as_str().is_some_and(|text| !text.contains("{{"));
-    if literal && secret { json!("***") } else { value(node, depth) }
+    if literal && secret { json!(MASK) } else { value(node, depth) }
 }
 
 fn collect(table: &Table, path: &str, sources: &SourceMap, origins: &mut Map<String, Value>, depth: usize) {

@@ -40,7 +40,10 @@ pub fn not_planned(resolved: &Resolved, unit: &Unit) -> CliError {
         }
         Placement::Disabled => (
             "`enabled = false`".to_owned(),
-            format!("write `enabled = true` under `[unit.{}]` of the node file, then {again}", key(name)),
+            format!(
+                "write `enabled = true` under `[unit.{}]` of the node file, then {again}",
+                crate::config::parse::key(name)
+            ),
         ),
         Placement::Masked => (
             "it is masked by an empty file or a link to /dev/null".to_owned(),
@@ -56,12 +59,6 @@ pub fn not_planned(resolved: &Resolved, unit: &Unit) -> CliError {
             "`{other}` is in the plan and in conflict with it: both cannot be, so take that one out of `run`"
         ))
     })
-}
-
-/// A name as a key of TOML.
-fn key(name: &str) -> String {
-    let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    if bare { name.to_owned() } else { format!("\"{name}\"") }
 }
 
 /// Planned units that name this one in `conflicts`, or that it names.

@@ -1,8 +1,9 @@
 //! Secrets are kept out of what leaves the machine: by their values, wherever those stand, and by the names they have
 //! where no value is known. Pure.
 
-use crate::diagnostic::SourceMap;
-use crate::plan::{MASK, Plan, Settings, is_secret_name, masked, ordered, tells};
+use crate::diagnostic::secret::{Settings, tells};
+use crate::diagnostic::{MASK, SourceMap, is_secret_name, masked};
+use crate::plan::{Plan, ordered};
 use serde_json::Value;
 
 /// Everything that is secret.

@@ -271,7 +271,7 @@ impl Context {
 }
 
 /// Graph → plan, with everything that is wrong in both.
-pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
+pub fn build(mut resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
     let env_file =
         |path: &str| if sees == Sees::Files { EnvFileText::NotAsked } else { here::env_file(path) };
     let inputs = plan::Inputs {
@@ -282,6 +282,10 @@ pub fn build(resolved: Resolved, sees: Sees) -> (Planned, Vec<Diagnostic>) {
         container: sees != Sees::Files && here::in_container(),
     };
     let (plan, more) = plan::build(&resolved.graph, &inputs);
+    // What is a secret only once it is worked out is none of what is said of the files, either.
+    for secret in &plan.secrets {
+        resolved.sources.hide(secret);
+    }
     let mut diagnostics = resolved.diagnostics.clone();
     let more = without_follow_ups(&diagnostics, more);
     diagnostics.extend(more);

@@ -195,10 +195,12 @@ impl Form {
             Form::CpuMax => kernel::cpu_max(text).map(drop),
             Form::IoMax => kernel::io_max(text),
             Form::Capability => kernel::capability(text).map(drop),
-            Form::AbsolutePath if text.starts_with('/') => Ok(()),
+            Form::AbsolutePath => text
+                .starts_with('/')
+                .then_some(())
+                .ok_or_else(|| format!("`{text}` is not absolute: write it from `/`")),
             Form::Url => address::url(text).map(drop),
             Form::Endpoint => address::endpoint(text),
-            Form::AbsolutePath => Err(format!("`{text}` is not absolute: write it from `/`")),
         }
     }
 

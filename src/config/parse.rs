@@ -33,6 +33,12 @@ pub fn quoted(text: &str) -> String {
     traps::quoted(text)
 }
 
+/// A name as a TOML key.
+pub fn key(name: &str) -> String {
+    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
 /// The path of a dotted TOML key: `stop.timeout`, `env."a.b"`. `None` if it is not one.
 pub fn key_path(text: &str) -> Option<Vec<String>> {
     let line = format!("{text} = 0");

@@ -139,6 +139,11 @@ impl Node {
         }
     }
 
+    /// The elements of a list, or the one value that stands for a list of one.
+    pub fn one_or_more(&self) -> &[Node] {
+        self.as_array().unwrap_or(std::slice::from_ref(self))
+    }
+
     /// The truth value, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.item {

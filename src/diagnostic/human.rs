@@ -2,19 +2,24 @@
 
 use super::{Diagnostic, FileId, Help, Label, Level, SourceMap, Span};
 use annotate_snippets::{AnnotationKind, Group, Level as Shown, Patch, Renderer, Snippet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
 /// More than this is not read by anybody; what is left out is counted.
 pub const MAX_SHOWN: usize = 200;
 
+/// The texts, and those that lines are shown of as they may be shown.
+type Texts<'a> = (&'a SourceMap, &'a BTreeMap<FileId, String>);
+
 /// Renders diagnostics in the order given, a blank line after each, with the count as the last line. Empty without
 /// diagnostics. With `colour`, ANSI styles are in it.
 pub fn human(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
+    let texts = sources.shown(diagnostics.iter().take(MAX_SHOWN).flat_map(files));
     for diagnostic in diagnostics.iter().take(MAX_SHOWN) {
-        text.push_str(&one(&sources.safe(diagnostic), sources, &renderer));
+        text.push_str(&one(&sources.safe(diagnostic), (sources, &texts), &renderer));
         text.push_str("\n\n");
     }
     if diagnostics.len() > MAX_SHOWN {
@@ -41,7 +46,18 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     Some(format!("{worst}: {}", words.join(", ")))
 }
 
-fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
+/// The texts that it shows lines of.
+fn files(diagnostic: &Diagnostic) -> impl Iterator<Item = FileId> {
+    let patched = diagnostic.helps.iter().filter_map(|help| help.patch.as_ref().map(|(span, _)| span.file));
+    diagnostic.labels.iter().map(|label| label.span.file).chain(patched)
+}
+
+/// The source of a snippet: the text as it may be shown, and its name.
+fn source<T: Clone>((sources, texts): Texts<'_>, file: FileId) -> Snippet<'_, T> {
+    Snippet::source(texts.get(&file).map_or("", String::as_str)).path(sources.name(file))
+}
+
+fn one(diagnostic: &Diagnostic, texts: Texts<'_>, renderer: &Renderer) -> String {
     let level = match diagnostic.level {
         Level::Error => Shown::ERROR,
         Level::Warning => Shown::WARNING,
@@ -50,10 +66,10 @@ fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> Str
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.name());
     let mut group = Group::with_title(title);
     for (file, labels) in by_file(&diagnostic.labels) {
-        let mut snippet = Snippet::source(sources.shown(file)).path(sources.name(file));
+        let mut snippet = source(texts, file);
         for label in labels {
             let kind = if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
-            let mut annotation = kind.span(inside(label.span, sources));
+            let mut annotation = kind.span(inside(label.span, texts.0));
             if !label.text.is_empty() {
                 annotation = annotation.label(label.text.as_str());
             }
@@ -67,7 +83,7 @@ fn one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> Str
     for help in diagnostic.helps.iter().filter(|help| help.patch.is_none()) {
         group = group.element(Shown::HELP.message(help.message.as_str()));
     }
-    let patches = diagnostic.helps.iter().filter_map(|help| patch(help, sources));
+    let patches = diagnostic.helps.iter().filter_map(|help| patch(help, texts));
     let report: Vec<Group<'_>> = std::iter::once(group).chain(patches).collect();
     renderer.render(&report)
 }
@@ -90,11 +106,9 @@ fn lines(text: &str) -> String {
 }
 
 /// The corrected line.
-fn patch<'a>(help: &'a Help, sources: &'a SourceMap) -> Option<Group<'a>> {
+fn patch<'a>(help: &'a Help, texts: Texts<'a>) -> Option<Group<'a>> {
     let (span, replacement) = help.patch.as_ref()?;
-    let snippet = Snippet::source(sources.shown(span.file))
-        .path(sources.name(span.file))
-        .patch(Patch::new(inside(*span, sources), replacement.as_str()));
+    let snippet = source(texts, span.file).patch(Patch::new(inside(*span, texts.0), replacement.as_str()));
     Some(Shown::HELP.secondary_title(help.message.as_str()).element(snippet))
 }
 

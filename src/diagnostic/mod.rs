@@ -11,7 +11,7 @@ mod code;
 mod human;
 mod json;
 mod nearest;
-mod secret;
+pub mod secret;
 mod source;
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ pub use code::Code;
 pub use human::{human, summary};
 pub use json::json;
 pub use nearest::{nearest, nearest_few};
-pub use secret::is_secret_name;
+pub use secret::{MASK, is_secret_name, masked};
 pub use source::{FileId, SourceMap, Span};
 
 use std::collections::HashSet;

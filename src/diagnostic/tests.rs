@@ -206,4 +206,9 @@ fn secrets_are_not_shown() {
     check_shown("env.DB_PASSWORD = 'p w'", &[], "", "env.DB_PASSWORD = '***'");
     check_shown("API_KEY = \"${FOO}\"", &[], "", "API_KEY = \"${FOO}\"");
     check_shown("max_tokens = 4096", &[], "", "max_tokens = 4096");
+    // A secret's name alone hides nothing that could be none: a switch, the path of a file.
+    check_shown("tokenizer = \"slow\"", &[], "", "tokenizer = \"slow\"");
+    check_shown("API_KEY = \"auto\"", &[], "", "API_KEY = \"auto\"");
+    check_shown("HF_TOKEN_FILE = '/t'", &[], "", "HF_TOKEN_FILE = '/t'");
+    check_shown("API_TOKEN = \"a{{ env.X }}\"", &[], "", "API_TOKEN = \"*{{ env.X }}\"");
 }

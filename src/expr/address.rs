@@ -112,10 +112,11 @@ pub fn url(text: &str) -> Result<(Address<'_>, String), String> {
 /// # Errors
 /// In words: no port, no address.
 pub fn endpoint(text: &str) -> Result<(), String> {
-    match split(text) {
-        _ if text.starts_with("unix:/") => Ok(()),
-        Ok(address) if address.port.is_some() => Ok(()),
-        Ok(_) => Err(format!("`{text}` has no port: write `host:port`")),
-        Err(message) => Err(message),
+    if text.starts_with("unix:/") {
+        return Ok(());
+    }
+    match split(text)?.port {
+        Some(_) => Ok(()),
+        None => Err(format!("`{text}` has no port: write `host:port`")),
     }
 }

@@ -5,7 +5,8 @@ use super::builtin::{Filter, Function, Test};
 use super::ops::{self, Fault};
 use super::say::quoted;
 use super::version::Version;
-use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters, words};
+use super::{MAX_WORK, Problem, ProblemKind, Scope, Value, filters};
+use crate::diagnostic::is_secret_name;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -225,7 +226,7 @@ impl<'a> Machine<'a> {
     fn filter_problem(&self, node: &Node, input: &Node, name: &Label, fault: Fault) -> Problem {
         let mut reads = Vec::new();
         input.reads(&mut reads);
-        match reads.iter().find(|read| words::is_secret_name(&read.member)) {
+        match reads.iter().find(|read| is_secret_name(&read.member)) {
             None => problem(node, fault),
             Some(read) => {
                 let shown = self.written(&read.range);

@@ -43,7 +43,7 @@ mod local;
 mod ops;
 mod parse;
 pub mod port_range;
-mod say;
+pub mod say;
 pub mod size;
 mod template;
 mod value;

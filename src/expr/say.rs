@@ -1,7 +1,7 @@
 //! Pieces of messages: lists of names, quoted values.
 
 /// A list of names in backticks, shortened after a few.
-pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 12;
     let names: Vec<_> = names.into_iter().collect();
     let mut text = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

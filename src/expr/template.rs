@@ -97,6 +97,22 @@ impl Template {
         Ok(joined.map_or(Value::Unknown, Value::from))
     }
 
+    /// Its text for a message, which is never in want of a value: an expression that `hides` (by what it reads), or that
+    /// has no text, is `instead`.
+    pub fn shown(&self, scope: &dyn Scope, hides: &dyn Fn(&[Read]) -> bool, instead: &str) -> String {
+        let expression = |node: &Node| {
+            let mut reads = Vec::new();
+            node.reads(&mut reads);
+            let value = (!hides(&reads)).then(|| eval::value(node, &self.source, scope).ok())??;
+            value.text()
+        };
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Text(range) => self.source.get(range.clone()).unwrap_or("").to_owned(),
+            Part::Expr(node) => expression(node).unwrap_or_else(|| instead.to_owned()),
+        });
+        parts.collect()
+    }
+
     /// Which members it mentions, in the order they stand.
     pub fn reads(&self) -> Vec<Read> {
         let mut reads = Vec::new();

@@ -190,10 +190,10 @@ fn bool_words() {
 #[test]
 fn secret_names() {
     for name in ["API_TOKEN", "HF_TOKEN_FILE", "db_password", "Secret", "AWS_ACCESS_KEY", "secrets"] {
-        assert!(words::is_secret_name(name), "{name}");
+        assert!(crate::diagnostic::is_secret_name(name), "{name}");
     }
     for name in ["KEY", "KEYS", "POD_IP", "KEYBOARD"] {
-        assert!(!words::is_secret_name(name), "{name}");
+        assert!(!crate::diagnostic::is_secret_name(name), "{name}");
     }
 }
 

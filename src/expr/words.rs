@@ -1,4 +1,4 @@
-//! Words for yes and no, and names that say that their value is secret.
+//! Words for yes and no.
 
 /// The words that are accepted, for messages.
 pub const BOOL_WORDS: &str = "1/0, true/false, yes/no, on/off";
@@ -11,5 +11,3 @@ pub fn parse_bool(text: &str) -> Option<bool> {
         _ => None,
     }
 }
-
-pub use crate::diagnostic::is_secret_name;

@@ -92,7 +92,7 @@ pub(super) fn command(
 impl CommandLine {
     fn push(&mut self, cx: &Cx<'_>, argument: Argument, secrets: &[String]) {
         let name = self.traced.len().to_string();
-        guard_secret(cx, argument.text.as_deref(), argument.secret, argument.origin.span, secrets);
+        guard_secret(cx, &argument, secrets);
         match &argument.text {
             Some(text) => self.argv.push(text.clone()),
             None => self.unknown = true,
@@ -109,19 +109,16 @@ impl CommandLine {
     }
 }
 
-/// Everybody on the machine can read arguments: a secret in one is an error, whether it was declared as one or something
-/// of a secret's name was read (`secret`).
-pub(super) fn guard_secret(
-    cx: &Cx<'_>,
-    text: Option<&str>,
-    secret: bool,
-    span: Option<Span>,
-    secrets: &[String],
-) {
+/// Refuses an argument in which a secret would stand: something of a secret's name was read, or it was declared as one.
+fn guard_secret(cx: &Cx<'_>, argument: &Argument, secrets: &[String]) {
     let declared = |text: &str| secrets.iter().any(|secret| text.contains(secret.as_str()));
-    if !secret && !text.is_some_and(declared) {
-        return;
+    if argument.secret || argument.text.as_deref().is_some_and(declared) {
+        refuse_secret(cx, argument.origin.span);
     }
+}
+
+/// Everybody on the machine can read arguments: a secret in one is an error.
+pub(super) fn refuse_secret(cx: &Cx<'_>, span: Option<Span>) {
     let mut diagnostic =
         Diagnostic::error(Code::SecretInArguments, "a secret would stand in the command line")
             .with_note("every user of the machine can read the arguments of a process")
@@ -156,8 +153,8 @@ fn collect(cx: &Cx<'_>, table: &Table, unit: &Unit, secrets: &[String], out: &mu
         out.inject.extend(part(cx, step.get("inject")).into_iter().map(mark));
         for key in ["run", "check"] {
             let arguments = part(cx, step.get(key));
-            for it in &arguments {
-                guard_secret(cx, it.text.as_deref(), it.secret, it.origin.span, secrets);
+            for argument in &arguments {
+                guard_secret(cx, argument, secrets);
             }
             let argv: Option<Vec<String>> = arguments.into_iter().map(|argument| argument.text).collect();
             match argv {

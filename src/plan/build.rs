@@ -9,8 +9,8 @@ use super::policy::{Edge, Kind, PlanPolicy, UNITS_HANDED_OVER, UnitId, UnitName,
 use super::render::{self, Cx, Out};
 use super::scope::{LiveEnv, Site, World};
 use super::{
-    About, EdgeReason, FileAbout, Plan, argv, decode, fingerprint, governor, limits, managed, ports, read,
-    require, secrets, settings, signatures, stop, together,
+    About, EdgeReason, FileAbout, Plan, Rival, argv, decode, fingerprint, governor, limits, managed, ports,
+    read, require, secrets, settings, signatures, stop, together,
 };
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -47,7 +47,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         .filter(|unit| unit.kind != UnitKind::Settings)
         .map(|unit| make(world, unit, &declared, &diagnostics))
         .collect();
-    link(&mut made);
+    link(graph, &mut made);
     require::check(world, &made, &diagnostics);
     let claims = ports::claims(world, &made, &diagnostics);
     let reserves = ports::reserves(world, &made, &diagnostics);
@@ -62,8 +62,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         profile_info: profile_info(world, &diagnostics),
         role: graph.role.clone(),
         not_run: graph.not_run.clone(),
-        reserves: reserves.into_iter().map(|reserve| reserve.reserve).collect(),
-        secrets: declared,
+        reserves,
         policy: PlanPolicy { stop_budget: stop_budget(graph), ..PlanPolicy::default() },
         ..Plan::default()
     };
@@ -73,7 +72,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.about.push(made.about);
     }
     let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
-    plan.secrets = secrets::ordered(std::mem::take(&mut plan.secrets).into_iter().chain(named));
+    plan.secrets = secrets::ordered(declared.into_iter().chain(named));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);
@@ -120,7 +119,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// Values of parameters of type `secret`, wherever they are declared.
-pub(super) fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
+fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
     let mut values: Vec<String> = params
@@ -356,7 +355,7 @@ fn devices(cx: &Cx<'_>, tree: &Node) -> Vec<String> {
 }
 
 /// Everything in which a unit names another.
-fn link(made: &mut [Made<'_>]) {
+fn link(graph: &UnitGraph, made: &mut [Made<'_>]) {
     let ids: HashMap<UnitName, UnitId> =
         made.iter().enumerate().map(|(at, made)| (made.unit.name.clone(), UnitId(at as u32))).collect();
     for made in made {
@@ -388,7 +387,11 @@ fn link(made: &mut [Made<'_>]) {
         made.policy.stop_after.dedup();
         made.policy.conflicts = unit.conflicts.iter().filter_map(|(name, _)| id(name)).collect();
         let elsewhere = unit.conflicts.iter().map(|(name, _)| name).filter(|name| id(name).is_none());
-        made.about.rivals = elsewhere.map(ToString::to_string).collect();
+        let rival = |name: &UnitName| Rival {
+            name: name.to_string(),
+            is_group: graph.units.get(name).is_some_and(|unit| unit.kind == UnitKind::Group),
+        };
+        made.about.rivals = elsewhere.map(rival).collect();
         if let Kind::Group { members } = &mut made.policy.kind {
             *members = unit.members.iter().filter_map(id).collect();
         }

@@ -200,6 +200,13 @@ pub struct ProbeSet {
     pub degraded_if: Option<HttpExpect>,
 }
 
+impl ProbeSet {
+    /// Whether any of them can be asked, as opposed to being told.
+    pub fn can_be_asked(&self) -> bool {
+        self.probes.iter().any(|probe| !probe.is_pushed())
+    }
+}
+
 /// One way to ask a unit how it is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {

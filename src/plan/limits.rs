@@ -99,8 +99,7 @@ pub(super) fn cgroup(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> CgroupLi
             continue;
         }
         if key == "io_max" {
-            let lines = reader.texts(key).unwrap_or_default();
-            limits.settings.extend(lines.into_iter().map(|line| setting(key, "io.max", line)));
+            limits.settings.extend(io_max(&reader, key).map(|line| setting(key, "io.max", line)));
             continue;
         }
         let text = match &value.item {
@@ -115,6 +114,17 @@ pub(super) fn cgroup(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> CgroupLi
         }
     }
     limits
+}
+
+/// The lines of `io_max`, of which each goes to the kernel alone.
+fn io_max<'a>(reader: &'a Reader<'_>, key: &'a str) -> impl Iterator<Item = String> + 'a {
+    reader.list(key).into_iter().flatten().filter_map(move |item| {
+        let line = reader.element(key, item)?;
+        match kernel::io_max(&line) {
+            Ok(()) => Some(line),
+            Err(why) => reader.refuse(key, item, &why),
+        }
+    })
 }
 
 fn setting(key: &str, file: &str, text: String) -> (String, String, String) {

@@ -37,14 +37,13 @@ mod together;
 pub mod view;
 
 pub use build::build;
-pub use env::state::secret_name as is_secret_name;
 pub use inputs::{EnvFileText, Inputs};
 pub use port_plan::{Meeting, Met, PortKind, PortRow, port_plan};
 pub use preflight::{Blind, Look, Need, Verdict, preflight, preflight_with};
-pub use secrets::{MASK, Settings, masked, ordered, tells};
+pub use secrets::ordered;
 
 use crate::config::tree::Layer;
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, masked};
 use crate::resolve::AbsentEdge;
 use policy::{PlanPolicy, UnitId};
 use std::time::Duration;
@@ -98,7 +97,7 @@ pub struct About {
     /// Devices it uses (`[devices] ids`).
     pub devices: Vec<String>,
     /// Units that may not be up with it (`conflicts`) and are none of the plan.
-    pub rivals: Vec<String>,
+    pub rivals: Vec<Rival>,
     /// Edges to units that do not run here: satisfied.
     pub absent: Vec<AbsentEdge>,
     /// Something of it is not known in this run (`check`).
@@ -113,6 +112,15 @@ pub struct About {
     pub rules_without_effect: Vec<(String, String)>,
     /// Why each start edge is there: the other unit, the words of the edge, `file:line`.
     pub edges: Vec<EdgeReason>,
+}
+
+/// A unit that may not be up with another one, and is none of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rival {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a group.
+    pub is_group: bool,
 }
 
 /// A value with the layers that touched it, the last one having won.
@@ -202,6 +210,13 @@ pub struct PortClaim {
     pub from: Option<(String, Origin)>,
     /// Claims with the same word may share their ports: each program takes a free one.
     pub shares: Option<String>,
+}
+
+impl PortClaim {
+    /// What to change to move it, in words.
+    pub fn knob_words(&self) -> &str {
+        self.knob.as_ref().map_or("the value", |knob| &knob.words)
+    }
 }
 
 impl Traced {

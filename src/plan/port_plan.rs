@@ -196,7 +196,7 @@ fn fix(claim: &PortClaim, on: &str, port: u16, claims: &[Owned<'_>], rows: &[Por
     let taken = theirs.flat_map(|(_, other)| &other.ranges);
     let reserved = rows.iter().filter(|row| row.on == on && row.kind == PortKind::Reserve);
     let taken: Vec<(u16, u16)> = taken.chain(reserved.flat_map(|row| &row.ranges)).copied().collect();
-    let knob = claim.knob.as_ref().map_or("the value", |knob| &knob.words);
+    let knob = claim.knob_words();
     match free_from(claim, port, &taken) {
         Some(free) => format!("change {knob}: there is room from {free} on"),
         None => format!("change {knob}"),

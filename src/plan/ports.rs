@@ -9,6 +9,7 @@ use super::{Knob, Origin, PortClaim, PortReserve, may_share, select};
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::port_range::PortRange;
+use crate::resolve::select::names_units;
 use crate::resolve::{Owner, UnitGraph};
 use std::cell::RefCell;
 
@@ -20,12 +21,6 @@ pub(super) struct Claim {
     name: String,
     /// What is claimed.
     pub port: PortClaim,
-}
-
-/// A reservation of the profile.
-pub(super) struct Reserved {
-    /// What is reserved.
-    pub reserve: PortReserve,
 }
 
 /// What the units claim, by their own files and by the profile.
@@ -166,12 +161,12 @@ pub(super) fn reserves(
     world: World<'_>,
     made: &[Made<'_>],
     diagnostics: &RefCell<Vec<Diagnostic>>,
-) -> Vec<Reserved> {
+) -> Vec<PortReserve> {
     let Some(profile) = &world.graph.profile else { return Vec::new() };
     let Some(table) = profile.tree.get("reserve").and_then(Node::as_table) else { return Vec::new() };
     let env = base_env(world);
     let nobodys = Site { world, owner: Owner::Profile, unit: None, env: &env };
-    let mut out: Vec<Reserved> = Vec::new();
+    let mut out: Vec<PortReserve> = Vec::new();
     for (name, key, node) in table.iter() {
         let Some(reserve) = node.as_table() else { continue };
         let mut at = |site: &Site<'_>| {
@@ -180,11 +175,10 @@ pub(super) fn reserves(
             turns(&cx, reserve, &mut |cx| {
                 let found = reservation(cx, name, key, reserve);
                 // Units with the same variables draw from the same ports.
-                out.extend(found.filter(|new| out.iter().all(|known| known.reserve != new.reserve)));
+                out.extend(found.filter(|new| out.iter().all(|known| known != new)));
             });
         };
-        let names_units = reserve.get("labels").is_some() || reserve.get("units").is_some();
-        if !names_units {
+        if !names_units(reserve) {
             at(&nobodys);
             continue;
         }
@@ -198,31 +192,29 @@ pub(super) fn reserves(
 }
 
 /// One reservation; none if it comes to no ports.
-fn reservation(cx: &Cx<'_>, name: &str, key: Span, reserve: &Table) -> Option<Reserved> {
+fn reservation(cx: &Cx<'_>, name: &str, key: Span, reserve: &Table) -> Option<PortReserve> {
     let ranges = ranges(cx, reserve.get("value"));
     let owner = reserve.get("owner").and_then(|owner| render::node(cx, owner));
     let owner = owner.as_ref().and_then(super::read::plain_text).unwrap_or_else(|| name.to_owned());
-    (!ranges.is_empty()).then(|| Reserved {
-        reserve: PortReserve {
-            name: name.to_owned(),
-            ranges,
-            on: places(cx, reserve),
-            owner,
-            why: why(reserve),
-            shares: shares(cx, reserve),
-            span: reserve.get("value").map_or(key, |value| value.span),
-        },
+    (!ranges.is_empty()).then(|| PortReserve {
+        name: name.to_owned(),
+        ranges,
+        on: places(cx, reserve),
+        owner,
+        why: why(reserve),
+        shares: shares(cx, reserve),
+        span: reserve.get("value").map_or(key, |value| value.span),
     })
 }
 
 /// Claims that share a port and a place, and claims of reserved ports.
-pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]) -> Vec<Diagnostic> {
+pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[PortReserve]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let taken = |place: &str, but: &Claim| -> Vec<(u16, u16)> {
         let theirs = claims.iter().filter(|claim| !std::ptr::eq(*claim, but)).map(|claim| &claim.port);
         let theirs = theirs.filter(|port| port.on.iter().any(|on| on == place)).flat_map(|port| &port.ranges);
-        let random = reserves.iter().map(|known| &known.reserve);
-        let random = random.filter(|one| one.on.iter().any(|on| on == place)).flat_map(|one| &one.ranges);
+        let random =
+            reserves.iter().filter(|one| one.on.iter().any(|on| on == place)).flat_map(|one| &one.ranges);
         theirs.chain(random).copied().collect()
     };
     for (at, one) in claims.iter().enumerate() {
@@ -242,10 +234,10 @@ pub(super) fn clashes(graph: &UnitGraph, claims: &[Claim], reserves: &[Reserved]
             }
         }
         let strange =
-            |reserve: &&Reserved| !may_share(one.port.shares.as_deref(), reserve.reserve.shares.as_deref());
+            |reserve: &&PortReserve| !may_share(one.port.shares.as_deref(), reserve.shares.as_deref());
         for reserve in reserves.iter().filter(strange) {
-            let place = one.port.on.iter().find(|place| reserve.reserve.on.contains(place));
-            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.reserve.ranges)) {
+            let place = one.port.on.iter().find(|place| reserve.on.contains(place));
+            if let (Some(place), Some(port)) = (place, overlap(&one.port.ranges, &reserve.ranges)) {
                 out.push(reserved(one, reserve, place, port, free_from(&one.port, port, &taken(place, one))));
             }
         }
@@ -341,18 +333,17 @@ fn free_words(claim: &PortClaim, free: Option<u16>) -> String {
     }
 }
 
-fn reserved(claim: &Claim, reserve: &Reserved, place: &str, port: u16, free: Option<u16>) -> Diagnostic {
+fn reserved(claim: &Claim, reserve: &PortReserve, place: &str, port: u16, free: Option<u16>) -> Diagnostic {
     let message = format!(
         "port {port} on `{place}` belongs to {}, and `{}` of `{}` claims it",
-        reserve.reserve.owner, claim.port.name, claim.name
+        reserve.owner, claim.port.name, claim.name
     );
     let mut diagnostic = Diagnostic::warning(Code::PortReserved, message);
     if let Some(span) = claim.port.span {
         diagnostic = diagnostic.at(span, words(&claim.port.ranges));
     }
-    diagnostic = diagnostic.context(reserve.reserve.span, words(&reserve.reserve.ranges));
-    let knob = claim.port.knob.as_ref().map_or("the value", |knob| &knob.words);
-    diagnostic.with_help(format!("change {knob}{}", free_words(&claim.port, free)))
+    diagnostic = diagnostic.context(reserve.span, words(&reserve.ranges));
+    diagnostic.with_help(format!("change {}{}", claim.port.knob_words(), free_words(&claim.port, free)))
 }
 
 /// `8080, 9000-9003`.

@@ -166,7 +166,8 @@ impl<'a> Reader<'a> {
         Some(items.into_iter().filter_map(|item| self.element(key, item)).collect())
     }
 
-    fn element(&self, key: &str, item: &Rendered) -> Option<String> {
+    /// An element of such a list; `None` if it is not known.
+    pub fn element(&self, key: &str, item: &Rendered) -> Option<String> {
         if item.item == Out::Unknown {
             self.unknown.set(true);
             return None;
@@ -185,9 +186,7 @@ impl<'a> Reader<'a> {
             _ => self.texts(key)?,
         };
         if value.secret {
-            let secrets = self.cx.declared_secrets();
-            let text = argv.join(" ");
-            super::argv::guard_secret(self.cx, Some(&text), true, Some(value.span), &secrets);
+            super::argv::refuse_secret(self.cx, Some(value.span));
         }
         (!argv.is_empty()).then_some(argv)
     }

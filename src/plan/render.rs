@@ -110,11 +110,6 @@ impl<'a> Cx<'a> {
         Cx { scope, diagnostics, ..*self }
     }
 
-    /// Values of parameters of type `secret`, wherever they are declared.
-    pub fn declared_secrets(&self) -> Vec<String> {
-        super::build::declared_secrets(self.site.world.graph)
-    }
-
     /// Reports a problem.
     pub fn report(&self, diagnostic: Diagnostic) {
         self.diagnostics.borrow_mut().push(diagnostic);

@@ -4,8 +4,8 @@ use super::build::{Made, base_env};
 use super::render::{self, Cx};
 use super::scope::{LiveEnv, Site, World};
 use crate::config::tree::Node;
-use crate::diagnostic::{Code, Diagnostic};
-use crate::expr::{Expr, Value};
+use crate::diagnostic::{Code, Diagnostic, MASK};
+use crate::expr::{Expr, Template, Value};
 use crate::resolve::{Owner, Require, Unit, values};
 use std::cell::RefCell;
 
@@ -75,27 +75,12 @@ fn message(cx: &Cx<'_>, require: &Require) -> String {
     let text = rendered.as_ref().and_then(super::read::plain_text);
     match written.and_then(Node::as_str).filter(|_| secret) {
         // Who reads a secret in a message learns of it what the file says.
-        Some(written) => masked(cx, written),
+        Some(written) => Template::parse(written).map_or_else(
+            |_| MASK.to_owned(),
+            |template| template.shown(cx.scope(), &|reads| cx.is_secret(reads), MASK),
+        ),
         None => text.unwrap_or_else(|| format!("the requirement `{}` is not met", require.name)),
     }
-}
-
-/// A message in which expressions that read a secret are stars and the others what they say.
-fn masked(cx: &Cx<'_>, written: &str) -> String {
-    let mut text = String::new();
-    let mut rest = written;
-    while let Some((before, (inside, after))) =
-        rest.split_once("{{").and_then(|(before, more)| Some((before, more.split_once("}}")?)))
-    {
-        text.push_str(before);
-        let rendered = Expr::parse(inside).ok().and_then(|expr| {
-            let shown = !cx.is_secret(&expr.reads());
-            expr.eval(cx.scope()).ok().filter(|_| shown)?.text()
-        });
-        text.push_str(rendered.as_deref().unwrap_or("***"));
-        rest = after;
-    }
-    text + rest
 }
 
 fn required_by(require: &Require) -> String {

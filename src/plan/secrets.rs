@@ -6,32 +6,11 @@
 //! taken for one that could not be: a number of tokens, a switch, the path of a file.
 
 use super::exec::{Probe, UnitExec};
-use super::{About, Traced, is_secret_name};
-use regex_lite::{Captures, Regex};
+use super::{About, Traced};
+use crate::diagnostic::secret::{MIN, Settings, tells};
 
-/// What stands where a secret would.
-pub const MASK: &str = "***";
-
-/// Shorter ones would mask half of everything.
-const MIN: usize = 4;
 /// A line of a secret of several lines that is worth being masked alone.
 const LINE_MIN: usize = 8;
-/// What stands in places of secrets and is none.
-const WORDS: [&str; 14] = [
-    "true", "false", "none", "null", "auto", "default", "empty", "yes", "no", "on", "off", "enabled",
-    "disabled", MASK,
-];
-
-/// A text with these secrets masked.
-pub fn masked<'a>(text: &str, secrets: impl Iterator<Item = &'a str>) -> String {
-    let mut out = text.to_owned();
-    for secret in secrets.filter(|secret| secret.len() >= MIN) {
-        if out.contains(secret) {
-            out = out.replace(secret, MASK);
-        }
-    }
-    out
-}
 
 /// In the order in which they are to be masked: one that holds another goes first, so that nothing of it is left. With
 /// the forms in which they are met: as text in JSON, and line by line.
@@ -80,14 +59,13 @@ struct Found {
 
 impl Found {
     fn unit(&mut self, exec: &UnitExec, about: &About) {
-        for (name, value) in &exec.env {
-            if let Ok(value) = std::str::from_utf8(value) {
-                self.named(name, value);
-            }
+        for variable in &about.env {
+            self.traced(&variable.name, variable);
         }
-        self.traced(&about.env);
         for (file, told) in exec.files.iter().zip(&about.files) {
-            self.traced(&told.keys);
+            for key in &told.keys {
+                self.traced(key.name.rsplit('.').next().unwrap_or_default(), key);
+            }
             if let Ok(text) = std::str::from_utf8(&file.content) {
                 self.values.extend(self.settings.values(text));
             }
@@ -107,13 +85,11 @@ impl Found {
         self.words(exec.log.pipe.as_deref().unwrap_or_default());
     }
 
-    fn traced(&mut self, all: &[Traced]) {
-        for traced in all {
-            let chain = traced.chain.iter().flat_map(|origin| [&origin.value, &origin.offered]);
-            for value in chain.chain([&traced.value]).flatten() {
-                let name = traced.name.rsplit('.').next().unwrap_or_default();
-                self.named(name, value);
-            }
+    /// Also what was overruled.
+    fn traced(&mut self, name: &str, traced: &Traced) {
+        let chain = traced.chain.iter().flat_map(|origin| [&origin.value, &origin.offered]);
+        for value in chain.chain([&traced.value]).flatten() {
+            self.named(name, value);
         }
     }
 
@@ -137,116 +113,10 @@ impl Found {
     }
 }
 
-/// Whether a value of this name is taken for a secret.
-pub fn tells(name: &str, value: &str) -> bool {
-    let upper = name.to_ascii_uppercase().replace('-', "_");
-    let counts = upper.contains("TOKENS") || upper.ends_with("_KEY");
-    let place = ["_FILE", "_PATH", "_DIR"].iter().any(|end| upper.ends_with(end));
-    is_secret_name(name)
-        && value.len() >= MIN
-        && !place
-        && !upper.contains("TOKENIZ")
-        && !value.contains("{{")
-        && !WORDS.contains(&value.to_ascii_lowercase().as_str())
-        && !(counts && (value.parse::<f64>().is_ok() || value.starts_with('/')))
-}
-
-/// Finds `name = value` in texts of all kinds: TOML, JSON, variables, options.
-pub struct Settings(Option<Regex>);
-
-impl Settings {
-    /// Ready to look.
-    pub fn new() -> Self {
-        let value = r#""""(?s:.*?)"""|'''(?s:.*?)'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,}\]#&"']+"#;
-        Self(Regex::new(&format!(r#"([A-Za-z0-9_.-]+)(["']?\s*=\s*|["']\s*:\s*)({value})"#)).ok())
-    }
-
-    /// The values of names that tell of a secret.
-    pub fn values(&self, text: &str) -> Vec<String> {
-        let Some(setting) = &self.0 else { return Vec::new() };
-        let found = setting.captures_iter(text).filter_map(|found| {
-            let (name, _, value) = parts(&found);
-            tells(name, bare(value)).then(|| bare(value).to_owned())
-        });
-        found.collect()
-    }
-
-    /// The text with the values of all names of secrets masked.
-    pub fn masked(&self, text: &str) -> String {
-        let Some(setting) = &self.0 else { return text.to_owned() };
-        let masked = setting.replace_all(text, |found: &Captures<'_>| {
-            let (name, between, value) = parts(found);
-            let all = found.get(0).map_or("", |all| all.as_str());
-            let whole = found.get(1).map_or("", |name| name.as_str());
-            if is_secret_name(name) && !matches!(value.chars().next(), Some('{' | '[')) {
-                format!("{whole}{between}\"{MASK}\"")
-            } else {
-                all.to_owned()
-            }
-        });
-        masked.into_owned()
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// The last part of the name, what stands between, the value.
-fn parts<'a>(found: &Captures<'a>) -> (&'a str, &'a str, &'a str) {
-    let part = |number: usize| found.get(number).map_or("", |part| part.as_str());
-    (part(1).rsplit('.').next().unwrap_or_default(), part(2), part(3))
-}
-
-/// Without its quotes.
-fn bare(value: &str) -> &str {
-    for quote in ["\"\"\"", "'''", "\"", "'"] {
-        let inner = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-        if let Some(inner) = inner {
-            return inner.strip_prefix('\n').filter(|_| quote.len() == 3).unwrap_or(inner);
-        }
-    }
-    value
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_name_tells() {
-        let check = |name: &str, value: &str, expectation: bool| {
-            assert_eq!(tells(name, value), expectation, "{name}={value}");
-        };
-        check("HF_TOKEN", "hf_abcdef", true);
-        check("api-key", "sk-12345", true);
-        check("DB_PASSWORD", "12345", true);
-        check("PORT", "hunter22", false);
-        // Counts, switches, places and what is still to be worked out are none.
-        check("max_tokens", "4096", false);
-        check("SORT_KEY", "1234", false);
-        check("TOKENIZERS_PARALLELISM", "false", false);
-        check("tokenizer-mode", "slow", false);
-        check("HF_TOKEN_FILE", "/etc/hf-token", false);
-        check("HF_TOKEN", "{{ param.key }}", false);
-        check("HF_TOKEN", "abc", false);
-    }
-
-    #[test]
-    fn in_texts() {
-        let check = |text: &str, expectation: &[&str]| {
-            assert_eq!(Settings::new().values(text), expectation, "{text}");
-        };
-        check("env = { A = \"1\", DB_PASSWORD = 'p w q' }", &["p w q"]);
-        check("{\"api_key\": \"sk-9\\\"x\", \"port\": 80}", &["sk-9\\\"x"]);
-        check("--api-key=sk-123", &["sk-123"]);
-        check("/health?token=abcd&x=1", &["abcd"]);
-        check("auth.secret = \"\"\"\none\ntwo\"\"\"", &["one\ntwo"]);
-        // Prose is no setting.
-        check("a token: first come, first served", &[]);
-    }
+    use crate::diagnostic::masked;
 
     #[test]
     fn in_the_order_in_which_nothing_is_left() {
@@ -280,14 +150,12 @@ mod tests {
             chain: Vec::new(),
         };
         let words = ["serve", "--api-key", "sk-in-argv", "--port", "80", "--db-password=in-a-word"];
-        let exec = UnitExec {
-            argv: words.map(str::to_owned).to_vec(),
-            env: vec![("HF_TOKEN".to_owned(), b"in-env".to_vec()), ("A".to_owned(), b"plain".to_vec())],
-            ..UnitExec::default()
+        let exec = UnitExec { argv: words.map(str::to_owned).to_vec(), ..UnitExec::default() };
+        let about = About {
+            env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain"), traced("password.db", "whole")],
+            ..About::default()
         };
-        let about =
-            About { env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain")], ..About::default() };
         let found = of_units([(&exec, &about)].into_iter());
-        assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env"]);
+        assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env", "whole"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::tree::{Node, Table};
 use crate::resolve::Unit;
-use crate::resolve::select::Selector;
+use crate::resolve::select::{Selector, names_units};
 
 /// Whether a selector (`name`, a glob, `label:x`, a template `x@`) means this unit.
 pub(super) fn matches(selector: &str, unit: &Unit) -> bool {
@@ -12,7 +12,7 @@ pub(super) fn matches(selector: &str, unit: &Unit) -> bool {
 /// Whether a table with `labels` and/or `units` means this unit; `None` = it has neither.
 pub(super) fn selects(table: &Table, unit: &Unit) -> Option<bool> {
     let (labels, units) = (table.get("labels"), table.get("units"));
-    if labels.is_none() && units.is_none() {
+    if !names_units(table) {
         return None;
     }
     let by_label = texts(labels).any(|label| unit.labels.iter().any(|own| own == label));

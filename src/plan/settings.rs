@@ -7,7 +7,9 @@ use super::inputs::Inputs;
 use super::read::{Reader, plain_text};
 use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced};
+use crate::config::keys::Form;
 use crate::config::tree::Node;
+use crate::diagnostic::MASK;
 use crate::expr::size;
 use crate::resolve::values;
 use std::cell::Cell;
@@ -58,14 +60,10 @@ pub(super) fn directory(cx: &Cx<'_>, tree: &Node, unknown: &Cell<bool>) -> Optio
     let top = top(cx, tree, &["directory"]);
     let reader = Reader::new(cx, "", Some(&top), unknown);
     let path = reader.text("directory")?;
-    if path.starts_with('/') {
-        return Some(PathBuf::from(path));
+    match Form::AbsolutePath.check(&path) {
+        Ok(()) => Some(PathBuf::from(path)),
+        Err(why) => reader.refuse("directory", reader.get("directory")?, &why),
     }
-    reader.refuse(
-        "directory",
-        reader.get("directory")?,
-        &format!("`{path}` is not absolute: write it from `/`"),
-    )
 }
 
 /// `[rlimits]`.
@@ -221,7 +219,7 @@ pub(super) fn info(cx: &Cx<'_>, tree: &Node) -> Vec<(String, String)> {
             let rendered = render::node(cx, node)?;
             let text = match &rendered.item {
                 Out::Unknown => "unknown here".to_owned(),
-                _ if rendered.secret => "***".to_owned(),
+                _ if rendered.secret => MASK.to_owned(),
                 _ => plain_text(&rendered).unwrap_or_else(|| rendered.json().to_string()),
             };
             Some((name.to_owned(), text))

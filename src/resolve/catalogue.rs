@@ -3,7 +3,6 @@
 
 use super::Owner;
 use super::library::Definition;
-use super::sites::one_or_more;
 use super::values::as_written;
 use super::world::{File, World};
 use crate::config::tree::{Item, Node};
@@ -140,7 +139,7 @@ fn fallbacks(profiles: &[&File], diagnostics: &mut Vec<Diagnostic>) {
 /// Two profiles of which one condition decides alike: where it holds, both match.
 fn same_condition(one: &File, other: &File) -> Option<Diagnostic> {
     let conditions = |file: &File, key: &str| -> Vec<Node> {
-        file.tree.get(key).map(|node| one_or_more(node).to_vec()).unwrap_or_default()
+        file.tree.get(key).map(|node| node.one_or_more().to_vec()).unwrap_or_default()
     };
     let texts = |nodes: &[Node]| -> Vec<String> { nodes.iter().map(as_written).collect() };
     if texts(&conditions(one, "detect.all")) != texts(&conditions(other, "detect.all")) {

@@ -3,7 +3,7 @@
 
 use super::edges::{EdgeKey, Written, can_tell_ready, default_until, selectors, written};
 use super::known::{Known, KnownUnits};
-use super::names::{suggest, suggest_or_list};
+use super::names::{suggest, suggest_unit};
 use super::selection::{Meant, Selecting, Selection, provided_by_several};
 use super::world::{FileId, World};
 use super::{AbsentEdge, Edge, Placement, UnitKind};
@@ -181,10 +181,7 @@ fn matches_nobody(selecting: &Selecting<'_>, edge: &Written) -> Diagnostic {
         return diagnostic.with_help(format!("`{word}` is abstract: name the units that extend it"));
     }
     let names = names.iter().map(String::as_str);
-    match edge.selector.name() {
-        Some(_) => suggest_or_list(diagnostic, &word, &edge.node, names),
-        None => suggest(diagnostic, &word, &edge.node, names),
-    }
+    suggest_unit(diagnostic, &edge.selector, &edge.node, names)
 }
 
 struct Connecting<'a, 's> {

@@ -83,11 +83,7 @@ pub(super) fn written(tree: &Node) -> Vec<Written> {
     let mut edges = Vec::new();
     for key in EdgeKey::ALL {
         let Some(node) = tree.get(key.name()) else { continue };
-        let items = match &node.item {
-            Item::Array(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
-        edges.extend(items.iter().filter_map(|item| edge(key, item)));
+        edges.extend(node.one_or_more().iter().filter_map(|item| edge(key, item)));
     }
     edges
 }
@@ -136,11 +132,8 @@ fn short_form(text: &str) -> (&str, Option<Until>) {
 /// The selectors of a plain list (`stop_after`, `conflicts`, `members`).
 pub(super) fn selectors(tree: &Node, key: &str) -> Vec<(Selector, Node)> {
     let Some(node) = tree.get(key) else { return Vec::new() };
-    let items = match &node.item {
-        Item::Array(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    items.iter().filter_map(|item| Some((Selector::parse(item.as_str()?), item.clone()))).collect()
+    let items = node.one_or_more().iter();
+    items.filter_map(|item| Some((Selector::parse(item.as_str()?), item.clone()))).collect()
 }
 
 /// Whether a unit can tell that it is ready: a probe, or a `settle` time.

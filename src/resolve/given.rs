@@ -6,9 +6,10 @@ use super::library::{Definition, Library};
 use super::params::ParamKind;
 use super::world::{File, World};
 use super::{Options, Owner};
-use crate::config::parse::parse;
+use crate::config::parse::{key, parse};
 use crate::config::tree::{Entry, Item, Layer, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, is_secret_name, nearest};
+use crate::diagnostic::secret::names_secret;
+use crate::diagnostic::{Code, Diagnostic, FileId, SourceMap, Span, nearest};
 use indexmap::IndexMap;
 
 /// One `--set UNIT.PARAM=VALUE`.
@@ -37,7 +38,11 @@ pub(super) fn command_line(
         for value in values {
             text.push_str(option);
             lines.push((option == "--set ", text.len(), value));
-            match value.split_once('=').filter(|(name, _)| hides(library, name)) {
+            match value.split_once('=').filter(|(name, value)| {
+                // A variable's name counts as a whole, a parameter's by its last part.
+                let last = if option == "--set " { name.rsplit('.').next().unwrap_or(name) } else { name };
+                hides(library, last, value)
+            }) {
                 // Problems show their line: the value must not be in it. Its place stays as long as it was.
                 Some((name, value)) => {
                     text.push_str(name);
@@ -69,7 +74,7 @@ pub(super) fn command_line(
             Node::new(Item::Str(value.to_owned()), span(name.len() + 1, line.len()), Layer::CommandLine);
         match name.rsplit_once('.') {
             _ if !is_set && !name.is_empty() => {
-                if is_secret_name(name) {
+                if names_secret(name, value) {
                     diagnostics.push(in_arguments(name, span(0, name.len())).with_help(
                         "keep it in a file only its owner can read: an `env_file`, or `[env]` of a node file",
                     ));
@@ -87,16 +92,15 @@ pub(super) fn command_line(
     (sets, Node::new(Item::Table(env), whole, Layer::CommandLine))
 }
 
-/// Whether what is given to `UNIT.PARAM` or to a variable must not be shown: some file declares a parameter of this
-/// name as a secret, or the name says so.
-fn hides(library: &Library, name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name);
+/// Whether a value that is given to `UNIT.PARAM` or to a variable must not be shown: some file declares a parameter of
+/// this name as a secret, or the name says so.
+fn hides(library: &Library, name: &str, value: &str) -> bool {
     let definitions = library.units.values().chain(library.profiles.values());
     let declared = definitions.flat_map(Definition::layers).any(|tree| {
-        let param = tree.get("param").and_then(Node::as_table).and_then(|params| params.get(last));
+        let param = tree.get("param").and_then(Node::as_table).and_then(|params| params.get(name));
         param.and_then(|param| param.get("type")).and_then(Node::as_str) == Some("secret")
     });
-    declared || is_secret_name(last)
+    declared || names_secret(name, value)
 }
 
 /// The values given to the parameters of a file, the strongest first.
@@ -230,13 +234,7 @@ fn heirs(library: &Library, unit: &str) -> Option<String> {
         definition.layers().iter().any(|layer| layer.get("extends").and_then(Node::as_str) == Some(unit))
     };
     let heirs = library.units.iter().filter(|(_, definition)| extends(definition));
-    let tables: Vec<String> = heirs
-        .map(
-            |(name, _)| {
-                if name.contains('@') { format!("`[set.\"{name}\"]`") } else { format!("`[set.{name}]`") }
-            },
-        )
-        .collect();
+    let tables: Vec<String> = heirs.map(|(name, _)| format!("`[set.{}]`", key(name))).collect();
     (!tables.is_empty()).then(|| tables.join(", "))
 }
 

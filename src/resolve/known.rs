@@ -4,6 +4,7 @@ use super::edges::unit_kind;
 use super::layers::{Layers, split_instance};
 use super::library::{Definition, Library};
 use super::{Options, UnitKind};
+use crate::config::parse::key;
 use crate::config::tree::{Item, Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span, nearest};
 use crate::plan::policy::UnitName;
@@ -145,7 +146,7 @@ fn is_named_in_vain(
         return false;
     }
     let (span, what) = match (in_node, definition) {
-        (Some(span), _) => (*span, format!("`[unit.{name}]` changes a unit that is not known")),
+        (Some(span), _) => (*span, format!("`[unit.{}]` changes a unit that is not known", key(name))),
         (None, Some(definition)) => {
             (definition.span, format!("this is a drop-in of `{name}`, a unit that is not known"))
         }

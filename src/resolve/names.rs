@@ -1,11 +1,13 @@
 //! Which names exist: the check of every expression before anything runs, and suggestions for misspelt words.
 
+use super::select::Selector;
 use super::sites::{Frame, Place, Site, SiteKind};
 use super::world::{FileId, World};
 use super::{Owner, sites::sites};
 use crate::config::schema::problem;
-use crate::config::tree::Node;
+use crate::config::tree::{Layer, Node};
 use crate::diagnostic::{Code, Diagnostic, nearest};
+use crate::expr::say::listed;
 use crate::expr::{Each, Expr, LocalNames, Names, Problem, ProblemKind, Template, Value};
 use crate::facts::BUILTIN;
 
@@ -163,7 +165,7 @@ pub(super) fn nearest_value<'a>(value: &Value, choices: &'a [Value]) -> Option<&
     choices.iter().find(|choice| matches!(choice, Value::Str(word) if **word == *near))
 }
 
-/// Adds `did you mean` where a known word is near.
+/// Adds `did you mean` where a known word is near, with the mended line if it is one of a file.
 pub(super) fn suggest<'a>(
     diagnostic: Diagnostic,
     word: &str,
@@ -171,6 +173,9 @@ pub(super) fn suggest<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
     match nearest(word, known) {
+        Some(near) if node.layer == Layer::CommandLine => {
+            diagnostic.with_help(format!("did you mean `{near}`?"))
+        }
         Some(near) => {
             diagnostic.with_patch(format!("did you mean `{near}`?"), node.span, format!("\"{near}\""))
         }
@@ -178,25 +183,21 @@ pub(super) fn suggest<'a>(
     }
 }
 
-/// As [`suggest`]; where no known word is near, all that are known (the first ones).
-pub(super) fn suggest_or_list<'a>(
+/// As [`suggest`], for a selector that means no unit; where no known unit is near a name, all that are known (the first
+/// ones).
+pub(super) fn suggest_unit<'a>(
     diagnostic: Diagnostic,
-    word: &str,
+    selector: &Selector,
     node: &Node,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
-    const SHOWN: usize = 12;
     let known: Vec<&str> = known.into_iter().collect();
-    let diagnostic = suggest(diagnostic, word, node, known.iter().copied());
-    if !diagnostic.helps.is_empty() {
-        return diagnostic;
-    }
-    let more = if known.len() > SHOWN { ", …" } else { "" };
-    let names = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let diagnostic = suggest(diagnostic, &selector.to_string(), node, known.iter().copied());
+    let Some(name) = selector.name().filter(|_| diagnostic.helps.is_empty()) else { return diagnostic };
     diagnostic.with_help(if known.is_empty() {
-        format!("write `units/{word}.toml`, or take the name away: no unit is known")
+        format!("write `units/{name}.toml`, or take the name away: no unit is known")
     } else {
-        format!("write `units/{word}.toml`, or name one that is known: {names}{more}")
+        format!("write `units/{name}.toml`, or name one that is known: {}", listed(known))
     })
 }
 

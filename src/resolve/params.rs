@@ -272,6 +272,12 @@ fn plain_text(value: &Value) -> Option<String> {
 }
 
 impl Decl {
+    /// Whether a value is as good as none was given.
+    pub fn is_unsaid(&self, value: &Value) -> bool {
+        let is_empty = || matches!(value, Value::Str(text) if text.is_empty());
+        matches!(value, Value::Nothing) || (self.empty_is_default && is_empty())
+    }
+
     /// The value as one of this type.
     ///
     /// # Errors

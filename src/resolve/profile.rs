@@ -2,7 +2,6 @@
 
 use super::build::strings;
 use super::scope::{EnvView, UnitScope};
-use super::sites::one_or_more;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Options, Owner};
@@ -100,7 +99,7 @@ enum Detected {
 
 /// One of `any` and every one of `all`.
 fn asked(world: &World, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Detected {
-    let conditions = |key: &str| world.files.get(file)?.tree.get(key).map(one_or_more);
+    let conditions = |key: &str| world.files.get(file)?.tree.get(key).map(Node::one_or_more);
     let (any, all) = (conditions("detect.any"), conditions("detect.all"));
     let all = all.map(|conditions| every(world, file, conditions, diagnostics));
     match (any.map(|conditions| one(world, file, conditions, diagnostics)), all) {
@@ -187,7 +186,7 @@ fn detect(world: &World, place: Option<Span>, diagnostics: &mut Vec<Diagnostic>)
 fn not_asked(world: &World) -> Option<(String, String, String)> {
     profiles(world).find_map(|(file, profile)| {
         let conditions = ["detect.any", "detect.all"].into_iter().filter_map(|key| profile.tree.get(key));
-        let texts = conditions.flat_map(one_or_more).filter_map(Node::as_str);
+        let texts = conditions.flat_map(Node::one_or_more).filter_map(Node::as_str);
         let reads = texts.filter_map(|text| Expr::parse(text).ok()).flat_map(|expr| expr.reads());
         reads.filter(|read| read.root == "fact").find_map(|read| {
             let program = world.not_asked(file, &read.member)?;

@@ -10,6 +10,7 @@ use super::sites::{Frame, Place, Site, SiteKind, concerns, sites};
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{Owner, Require};
+use crate::config::parse::key;
 use crate::config::text::sub_span;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::{Each, Expr, Locals, Scope, Template, Value};
@@ -213,8 +214,7 @@ fn no_value(world: &World, file: FileId, name: &str, readers: &[(UnitName, Span)
     }
     let owner = match &context.owner {
         Owner::Profile => "profile".to_owned(),
-        Owner::Unit(unit) if unit.contains(['@', '.']) => format!("\"{unit}\""),
-        Owner::Unit(unit) => unit.to_string(),
+        Owner::Unit(unit) => key(unit),
     };
     let example = decl.suggest.as_ref().map_or_else(|| "…".to_owned(), as_written);
     Some(diagnostic.with_help(format!("write `{name} = {example}` under `[set.{owner}]` in the node file")))

@@ -1,6 +1,7 @@
 //! `[require.*]` of units, settings and the profile: which of them concern this plan, and whom.
 
 use super::known::KnownUnits;
+use super::select::names_units;
 use super::selection::Selection;
 use super::sites::concerns;
 use super::world::{FileId, World};
@@ -31,7 +32,7 @@ pub(super) fn requires(world: &World, known: &KnownUnits, selection: &Selection)
         let table = context.tree.get("require").and_then(Node::as_table).into_iter().flat_map(Table::iter);
         for (name, span, node) in table {
             let Some(table) = node.as_table() else { continue };
-            let selects = table.get("labels").is_some() || table.get("units").is_some();
+            let selects = names_units(table);
             let itself = known
                 .units
                 .get(file)

@@ -7,6 +7,7 @@ use super::library::Library;
 use super::params::ParamKind;
 use super::world::{File, World};
 use crate::config::tree::{Node, Table};
+use crate::diagnostic::secret::names_secret;
 use crate::diagnostic::{SourceMap, is_secret_name};
 use crate::expr::Value;
 
@@ -14,16 +15,21 @@ use crate::expr::Value;
 pub(super) fn hide(world: &World, library: &Library, graph: &UnitGraph, sources: &mut SourceMap) {
     for file in &world.files {
         for (name, decl) in &file.decls {
+            let declared = decl.kind == ParamKind::Secret;
             // What only the name says may also be a number of tokens.
-            if decl.kind != ParamKind::Secret && !(decl.kind == ParamKind::String && is_secret_name(name)) {
+            let named = decl.kind == ParamKind::String && is_secret_name(name);
+            if !(declared || named) {
                 continue;
             }
+            // A word that could not be a secret stands in many places, and would be hidden in all of them.
+            let is_secret =
+                |node: &Node| declared || node.as_str().is_none_or(|text| names_secret(name, text));
             let given = file.given.get(name).into_iter().flatten();
             let default = decl.default.iter().chain(&decl.fallback);
-            for node in given.chain(default).flat_map(|node| std::iter::once(node).chain(&node.losers)) {
+            let here = given.chain(default).flat_map(|node| std::iter::once(node).chain(&node.losers));
+            for node in here.chain(elsewhere(file, library, name)).filter(|node| is_secret(node)) {
                 node_of(node, sources);
             }
-            elsewhere(file, library, name).for_each(|node| node_of(node, sources));
         }
     }
     let params = graph.units.values().map(|unit| &unit.params);

@@ -1,5 +1,6 @@
 //! Selectors: names, globs, `label:x`, `x@*`.
 
+use crate::config::tree::Table;
 use std::fmt;
 use wildmatch::WildMatch;
 
@@ -40,6 +41,11 @@ impl Selector {
             Self::Label(_, pattern) => labels.iter().any(|label| pattern.matches(label)),
         }
     }
+}
+
+/// Whether a named thing says whom it concerns.
+pub fn names_units(thing: &Table) -> bool {
+    thing.get("labels").is_some() || thing.get("units").is_some()
 }
 
 impl fmt::Display for Selector {

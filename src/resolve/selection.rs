@@ -3,14 +3,14 @@
 use super::build::{elsewhere, is_enabled, strings};
 use super::edges::{EdgeKey, selectors, written};
 use super::known::{Known, KnownUnits};
-use super::names::{suggest, suggest_or_list};
+use super::names::suggest_unit;
 use super::scope::{EnvView, UnitScope};
 use super::select::Selector;
 use super::values::{as_written, holds};
 use super::world::{FileId, World};
 use super::{AbsentEdge, Edge, Options, Placement, UnitKind};
 use crate::config::tree::{Item, Layer, Node};
-use crate::diagnostic::{Code, Diagnostic, Span, nearest};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::plan::policy::UnitName;
 use indexmap::IndexMap;
 use std::collections::VecDeque;
@@ -445,15 +445,7 @@ fn not_runnable(selecting: &Selecting<'_>, selector: &Selector, node: &Node) -> 
             None => format!("no known unit matches `{text}`"),
         },
     );
-    match nearest(&text, selecting.known_names()) {
-        Some(near) if node.layer == Layer::CommandLine => {
-            diagnostic.with_help(format!("did you mean `{near}`?"))
-        }
-        Some(_) | None if selector.name().is_none() => {
-            suggest(diagnostic, &text, node, selecting.known_names())
-        }
-        Some(_) | None => suggest_or_list(diagnostic, &text, node, selecting.known_names()),
-    }
+    suggest_unit(diagnostic, selector, node, selecting.known_names())
 }
 
 /// Two units provide one name: all of them are shown.

@@ -4,6 +4,7 @@
 //! `each`; tables that belong to the user (`[env]`, `[data]`, `content`, …) hold templates only, whatever their keys
 //! are called. In both, list elements may be `{ when, use }` or `{ each, use }`.
 
+use super::select::names_units;
 use super::values::conditional;
 use crate::config::tree::{Item, Node, Table};
 
@@ -168,7 +169,7 @@ impl<'a> Walk<'a, '_> {
 
     fn detect(&mut self, node: &'a Node) {
         for key in ["any", "all"] {
-            for item in node.get(key).map(one_or_more).unwrap_or_default() {
+            for item in node.get(key).map(Node::one_or_more).unwrap_or_default() {
                 self.expression(item);
             }
         }
@@ -258,14 +259,4 @@ pub(super) fn concerns(thing: &Table, name: &str, labels: &[String]) -> bool {
     }
     texts("labels").any(|wanted| labels.iter().any(|label| label == wanted))
         || texts("units").any(|text| super::select::Selector::parse(text).matches(name, labels))
-}
-
-/// Whether a named thing says whom it concerns.
-pub(super) fn names_units(thing: &Table) -> bool {
-    thing.get("labels").is_some() || thing.get("units").is_some()
-}
-
-/// The elements of a list, or the one value that stands for a list of one.
-pub(super) fn one_or_more(node: &Node) -> &[Node] {
-    node.as_array().unwrap_or(std::slice::from_ref(node))
 }

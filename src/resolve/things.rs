@@ -7,7 +7,7 @@
 //! a mistake.
 
 use super::known::KnownUnits;
-use super::sites::one_or_more;
+use super::select::names_units;
 use super::world::File;
 use super::{Owner, build::strings};
 use crate::config::keys;
@@ -213,7 +213,7 @@ fn word(section: &str) -> &'static str {
 
 /// A thing of a profile that says of nobody that it is for them.
 fn is_for_all(file: &File, rule: &Table) -> bool {
-    file.owner == Owner::Profile && rule.get("labels").is_none() && rule.get("units").is_none()
+    file.owner == Owner::Profile && !names_units(rule)
 }
 
 /// A rule of a profile for everybody.
@@ -229,7 +229,7 @@ fn variables(rule: &Table) -> impl Iterator<Item = &str> {
     let actions = ACTIONS.iter().filter_map(|action| rule.get(action));
     actions.flat_map(|node| match &node.item {
         Item::Table(table) => table.iter().map(|(name, _, _)| name).collect::<Vec<_>>(),
-        _ => one_or_more(node).iter().filter_map(Node::as_str).collect(),
+        _ => node.one_or_more().iter().filter_map(Node::as_str).collect(),
     })
 }
 
@@ -238,7 +238,7 @@ fn selectors(thing: &str, table: &Table, selectable: &Selectable, diagnostics: &
     let lists = ["labels", "units"].map(|key| table.get(key));
     let mut given = lists.into_iter().flatten();
     if let Some(list) =
-        given.next().filter(|list| given.chain([*list]).all(|list| one_or_more(list).is_empty()))
+        given.next().filter(|list| given.chain([*list]).all(|list| list.one_or_more().is_empty()))
     {
         let message = format!("{thing} is for nobody: its list is empty");
         diagnostics.push(
@@ -247,7 +247,7 @@ fn selectors(thing: &str, table: &Table, selectable: &Selectable, diagnostics: &
                 .with_help("name whom it is for; `enabled = false` switches it off"),
         );
     }
-    for node in table.get("labels").map(one_or_more).unwrap_or_default() {
+    for node in table.get("labels").map(Node::one_or_more).unwrap_or_default() {
         let Some(label) = node.as_str().filter(|label| !selectable.labels.contains(*label)) else { continue };
         let other = selectable
             .units
@@ -255,7 +255,7 @@ fn selectors(thing: &str, table: &Table, selectable: &Selectable, diagnostics: &
             .then(|| format!("`{label}` is the name of a unit: write `units = [\"{label}\"]`"));
         diagnostics.extend(nobody(thing, "label", label, node, &selectable.labels, other));
     }
-    for node in table.get("units").map(one_or_more).unwrap_or_default() {
+    for node in table.get("units").map(Node::one_or_more).unwrap_or_default() {
         let Some(text) = node.as_str() else { continue };
         match text.strip_prefix("label:") {
             Some(label) if selectable.labels.contains(label) || label.contains(['*', '?']) => {}

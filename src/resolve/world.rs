@@ -345,7 +345,7 @@ impl World {
         for (at, node) in candidates.iter().enumerate() {
             let asked = Asked::Param(file, name.to_owned());
             let raw = self.guarded(asked, Some(node.span), || self.raw_value(file, node))?;
-            if matches!(raw, Value::Nothing) || (decl.empty_is_default && raw == Value::Str("".into())) {
+            if decl.is_unsaid(&raw) {
                 continue;
             }
             let value = match decl.convert(&raw) {
@@ -376,7 +376,7 @@ impl World {
     /// other is taken away. What a fallback would stand in for is not told.
     fn beaten(&self, file: FileId, name: &str, decl: &Decl, node: &Node) {
         let Some(raw) = super::params::literal(node).filter(|_| decl.fallback.is_none()) else { return };
-        if decl.empty_is_default && raw == Value::Str("".into()) {
+        if decl.is_unsaid(&raw) {
             return;
         }
         if let Err(why) = decl.convert(&raw) {

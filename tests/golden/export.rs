@@ -209,6 +209,7 @@ const BY_HAND: &[(&str, &str, &str)] = &[
     ("sync.service", "NotifyAccess=all", "who waits tells so"),
     ("job.service", "ExecStopPost=/bin/rm -rf -- /run/tenon/become/job", "secrets do not outlive it"),
     ("job.service", "Conflicts=rival.service", "conflicts with one that is not planned"),
+    ("job.service", "Conflicts=others.target", "a group is a target"),
     ("job.service", "# - `conflicts`: starting this one stops `rival` instead of being refused", "L12"),
     (
         "failing.service",
@@ -308,9 +309,10 @@ fn small() -> Node {
         )
         .file(
             "units/job.toml",
-            "kind = \"task\"\ncommand = \"job\"\ncredentials = { token = \"/etc/token\" }\nconflicts = [\"rival\"]\n",
+            "kind = \"task\"\ncommand = \"job\"\ncredentials = { token = \"/etc/token\" }\nconflicts = [\"rival\", \"others\"]\n",
         )
         .file("units/rival.toml", "command = \"rival\"\n")
+        .file("units/others.toml", "kind = \"group\"\nmembers = [\"rival\"]\n")
         .file(
             "units/elsewhere.toml",
             "kind = \"external\"\n[ready]\ntcp = \"10.0.0.9:1\"\ntimeout = \"never\"\n",

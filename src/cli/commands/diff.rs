@@ -10,6 +10,7 @@ use crate::cli::error::CliError;
 use crate::cli::pipeline::{Context, Sees};
 use crate::control::client::Client;
 use crate::control::message::{PlanChange, PlanReply, ReloadCall, ReloadReply, StatusCall, StatusReply};
+use crate::diagnostic::MASK;
 use crate::plan::view::{self, Change, Changed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -141,7 +142,7 @@ fn add(changes: &mut Vec<Change>, waits: &str, class: &str) {
         return;
     };
     // Two secrets look alike.
-    if before == now && !now.contains("***") {
+    if before == now && !now.contains(MASK) {
         changes.remove(at);
     } else {
         changes[at].words = format!("{head}: {before} → {now}");

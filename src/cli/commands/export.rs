@@ -6,6 +6,7 @@ use crate::cli::here;
 use crate::cli::output::WARNING;
 use crate::cli::pipeline::{Context, Sees};
 use crate::cli::write;
+use crate::export::systemd::MARK;
 use crate::export::{Export, File, systemd};
 use crate::linux::in_place;
 use serde_json::json;
@@ -100,7 +101,7 @@ fn is_of_others(path: &Path) -> bool {
     let read = std::fs::File::open(path).and_then(|file| file.take(HEAD_MAX).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
     let mut comment = head.lines().take_while(|line| line.starts_with('#'));
-    read.is_err() || !comment.any(|line| line.contains("From `tenon export systemd`"))
+    read.is_err() || !comment.any(|line| line.contains(MARK))
 }
 
 /// The global options that lead to this plan, with paths that hold wherever they are used.

@@ -5,8 +5,8 @@ use crate::cli::args::ShellArgs;
 use crate::cli::error::{CliError, Kind};
 use crate::cli::here;
 use crate::cli::pipeline::{Context, Sees};
+use crate::diagnostic::is_secret_name;
 use crate::linux::in_place;
-use crate::plan::is_secret_name;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

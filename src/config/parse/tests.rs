@@ -168,6 +168,19 @@ fn declared_twice_shows_both_places() {
 }
 
 #[test]
+fn names_as_keys() {
+    let check = |name: &str, expected: &str| {
+        assert_eq!(key(name), expected);
+        assert_eq!(key_path(expected).unwrap(), [name]);
+    };
+    check("a-b_1", "a-b_1");
+    check("h.v", "\"h.v\"");
+    check("t@7", "\"t@7\"");
+    check("", "\"\"");
+    check("a\"b", "'a\"b'");
+}
+
+#[test]
 fn key_paths() {
     assert_eq!(key_path("stop.timeout").unwrap(), ["stop", "timeout"]);
     assert_eq!(key_path("env.\"a.b\"").unwrap(), ["env", "a.b"]);
@@ -199,7 +212,7 @@ fn spans_are_in(text: &str) {
 /// Texts that once had a place in the middle of a character, or behind the end.
 #[test]
 fn texts_that_failed() {
-    for text in ["\"=é\"", "\"é", "é", "a = \"é\n", "[é"] {
+    for text in ["\"=é\"", "\"=é\"a", "\"é", "é", "a = \"é\n", "[é"] {
         spans_are_in(text);
     }
 }

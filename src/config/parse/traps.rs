@@ -41,7 +41,7 @@ pub(super) fn read(text: &str, file: FileId) -> Read {
     let mut read = Read { text: text.to_owned(), repaired: Vec::new(), diagnostics: Vec::new() };
     let mut cut = usize::MAX;
     for _ in 0..=MAX_REPAIRS {
-        let problems = problems(&read.text);
+        let problems = problems(&read.text, text);
         let Some(problem) = problems.iter().find(|problem| !declared::is_duplicate(&problem.message)) else {
             break;
         };
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, file: FileId) -> Read {
             }
         }
     }
-    for problem in problems(&read.text) {
+    for problem in problems(&read.text, text) {
         if declared::is_duplicate(&problem.message) && problem.at.start < cut {
             read.diagnostics.push(declared::twice(&read.text, &problem.at, &problem.message, file));
         }
@@ -72,13 +72,14 @@ pub(super) fn read(text: &str, file: FileId) -> Read {
     read
 }
 
-/// The parser's errors in the order of the text.
-fn problems(text: &str) -> Vec<Problem> {
-    let (_, errors) = DeTable::parse_recoverable(text);
+/// The parser's errors in the order of the text, at places of the text as it is written: a repair can have a place where
+/// that has the middle of a character.
+fn problems(repaired: &str, written: &str) -> Vec<Problem> {
+    let (_, errors) = DeTable::parse_recoverable(repaired);
     let mut problems: Vec<Problem> = errors
         .iter()
         .map(|error| Problem {
-            at: whole_characters(text, error.span().unwrap_or(0..0)),
+            at: whole_characters(written, error.span().unwrap_or(0..0)),
             message: error.message().to_owned(),
         })
         .collect();

@@ -94,8 +94,8 @@ pub fn is_complete(section: &str, thing: &Table) -> bool {
     REQUIRED.iter().all(|(of, keys, _)| *of != section || is_whole(thing, keys))
 }
 
-/// Whether a named thing has one of the keys it cannot do without.
-fn is_whole(thing: &Table, keys: &[&str]) -> bool {
+/// Whether a thing has one of the keys it cannot do without.
+pub(super) fn is_whole(thing: &Table, keys: &[&str]) -> bool {
     keys.iter().any(|wanted| thing.get(wanted).is_some())
 }
 
@@ -143,7 +143,7 @@ fn exclusive(root: &Table, out: &mut Vec<Diagnostic>) {
         for item in items {
             let Some(element) = item.as_table() else { continue };
             one_of(element, &PROBES, "an element of `all` is one probe", out);
-            if !PROBES.iter().any(|probe| element.get(probe).is_some()) {
+            if !is_whole(element, &PROBES) {
                 out.push(missing(
                     item.span,
                     format!("an element of `{probes}.all` asks nothing"),
@@ -153,7 +153,7 @@ fn exclusive(root: &Table, out: &mut Vec<Diagnostic>) {
         }
         // [ready] may hold a `settle` alone.
         let empty = table.get("all").is_some_and(|all| all.as_array().is_some_and(<[Node]>::is_empty));
-        if empty || (probes == "health" && !PROBES.iter().any(|probe| table.get(probe).is_some())) {
+        if empty || (probes == "health" && !is_whole(table, &PROBES)) {
             let place = root.entries.get(probes).map(|entry| entry.key);
             out.extend(
                 place.map(|key| missing(key, format!("[{probes}] asks nothing"), "http = \"http://…\"")),
@@ -271,7 +271,8 @@ fn unit_kind(root: &Table, out: &mut Vec<Diagnostic>) {
     if kind != "settings" && !is_abstract {
         facts(root, kind, out);
     }
-    let asks = root.get("ready").is_some_and(|ready| PROBES.iter().any(|probe| ready.get(probe).is_some()));
+    let ready = root.get("ready").and_then(Node::as_table);
+    let asks = ready.is_some_and(|ready| is_whole(ready, &PROBES));
     if kind == "external" && !is_abstract && !asks {
         let place = kind_key.unwrap_or(Span { file: crate::diagnostic::FileId(0), start: 0, end: 0 });
         out.push(missing(

@@ -1,8 +1,8 @@
 //! Keys that are accepted and change nothing where they stand: said, so that nobody relies on them.
 
-use super::complete::PROBES;
+use super::complete::{PROBES, is_whole};
 use crate::config::keys::{self, FileKind};
-use crate::config::tree::{Item, Node, Table};
+use crate::config::tree::{Node, Table};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// Warnings about a merged unit.
@@ -10,11 +10,7 @@ pub(super) fn without_effect(root: &Table, out: &mut Vec<Diagnostic>) {
     ready(root, out);
     for key in ["wants", "after", "before"] {
         let Some(node) = root.get(key) else { continue };
-        let items = match &node.item {
-            Item::Array(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
-        for edge in items.iter().filter_map(Node::as_table) {
+        for edge in node.one_or_more().iter().filter_map(Node::as_table) {
             edge_of_order(key, edge, out);
         }
     }
@@ -30,7 +26,7 @@ fn ready(root: &Table, out: &mut Vec<Diagnostic>) {
     }
     let Some(entry) = root.entries.get("ready") else { return };
     let Some(table) = entry.node.as_table() else { return };
-    let asks = PROBES.iter().chain(&["settle"]).any(|key| table.get(key).is_some());
+    let asks = is_whole(table, &PROBES) || table.get("settle").is_some();
     // A key that is unknown here has its own words.
     let mut known = table.iter().filter(|(key, ..)| keys::find(FileKind::Unit, "ready", key).is_some());
     let Some((key, _, _)) = known.next().filter(|_| !asks) else { return };

@@ -162,7 +162,7 @@ impl Checker<'_> {
     }
 
     /// A text that somebody else reads.
-    pub(super) fn form(&mut self, want: &Want<'_>, node: &Node, form: Form) {
+    fn form(&mut self, want: &Want<'_>, node: &Node, form: Form) {
         let Some(text) = node.as_str() else { return self.wrong(want, node, self.in_quotes(node)) };
         if let Err(cause) = form.check(text) {
             let message = format!("`{}`: {cause}", want.name);

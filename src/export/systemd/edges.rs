@@ -78,7 +78,8 @@ fn conflicts(plan: &Plan, id: UnitId, known: &Known, options: &Options, file: &m
     let planned =
         planned.filter_map(|to| Some((known.service(*to)?.to_owned(), &*plan.policy.get(*to)?.name)));
     let elsewhere = plan.about.get(id.0 as usize).map(|about| about.rivals.as_slice()).unwrap_or_default();
-    let elsewhere = elsewhere.iter().map(|name| (options.file_name(name, "service"), name.as_str()));
+    let elsewhere =
+        elsewhere.iter().map(|rival| (options.file_name(&rival.name, rival.is_group), rival.name.as_str()));
     for (service, name) in planned.chain(elsewhere) {
         file.set(UNIT, "Conflicts", service);
         file.lose(format!("`conflicts`: starting this one stops `{name}` instead of being refused"));
@@ -117,15 +118,15 @@ fn one(
     if ordered {
         file.set(UNIT, "After", name);
     }
-    if let Some(timeout) = edge.timeout.filter(|_| ordered) {
+    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start) {
         let time = settings::span(timeout);
-        file.lose(format!(
-            "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
-        ));
-    }
-    if let Some(timeout) = edge.timeout.filter(|_| edge.orders_start && !ordered) {
-        let time = settings::span(timeout);
-        file.lose(format!("it waits for the exec of `{other}` no longer than {time}: here without a limit"));
+        file.lose(if ordered {
+            format!(
+                "it waits for `{other}` no longer than {time}: systemd waits until that has started or failed"
+            )
+        } else {
+            format!("it waits for the exec of `{other}` no longer than {time}: here without a limit")
+        });
     }
     if edge.kind != EdgeKind::Needs {
         return;

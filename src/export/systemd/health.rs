@@ -2,7 +2,7 @@
 
 use super::file::UnitFile;
 use super::settings::span;
-use super::{Known, Options, quote};
+use super::{Known, MARK, Options, quote};
 use crate::export::File;
 use crate::plan::exec::{Probe, ProbeSet};
 use crate::plan::policy::{Health, OnFailure, UnitId, UnitPolicy};
@@ -10,11 +10,6 @@ use crate::plan::policy::{Health, OnFailure, UnitId, UnitPolicy};
 /// The names of both files of a unit, without suffix.
 pub fn name(service: &str) -> String {
     format!("{}-health", service.trim_end_matches(".service"))
-}
-
-/// Whether anything of a health check can be asked from outside.
-pub fn can_be_asked(set: &ProbeSet) -> bool {
-    set.probes.iter().any(|probe| !probe.is_pushed())
 }
 
 /// What is not asked from outside.
@@ -50,8 +45,7 @@ pub fn files(
     let unit = &policy.name;
     let base = name(service);
     let shown = quote::value(unit);
-    let mut timer =
-        UnitFile::new(&[&format!("{unit}: when it is asked for its health. From `tenon export systemd`.")]);
+    let mut timer = UnitFile::new(&[&format!("{unit}: when it is asked for its health. {MARK}.")]);
     timer.set("Unit", "Description", format!("Health of {shown}"));
     timer.set("Unit", "BindsTo", service);
     timer.set("Unit", "After", service);
@@ -59,7 +53,7 @@ pub fn files(
     timer.set("Timer", "OnUnitInactiveSec", span(health.interval));
     timer.set("Timer", "AccuracySec", "100ms");
     let mut ask = UnitFile::new(&[
-        &format!("{unit}: asks for its health. From `tenon export systemd`."),
+        &format!("{unit}: asks for its health. {MARK}."),
         &format!("It fails after {} failures in a row, {} apart.", health.failures, span(health.interval)),
     ]);
     ask.set("Unit", "Description", format!("Asks {shown} for its health"));

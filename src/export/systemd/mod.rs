@@ -25,6 +25,8 @@ const UNIT: &str = "Unit";
 const SERVICE: &str = "Service";
 /// The target of the node.
 pub const TARGET: &str = "tenon.target";
+/// What the head of each file says: whose it is.
+pub const MARK: &str = "From `tenon export systemd`";
 /// The runner's own service, which no unit may replace.
 const RUNNER: &str = "tenon.service";
 /// How long `tenon become` may wait for a help text and a resolver before the bootstrap.
@@ -48,8 +50,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The name of a unit's file.
-    fn file_name(&self, unit: &str, suffix: &str) -> String {
+    /// The name of a unit's file: a group is a target.
+    fn file_name(&self, unit: &str, is_group: bool) -> String {
+        let suffix = if is_group { "target" } else { "service" };
         format!("{}.{suffix}", quote::name(&format!("{}{unit}", self.prefix)))
     }
 
@@ -77,8 +80,8 @@ impl Known {
         Self(
             units
                 .map(|(at, unit)| {
-                    let suffix = if matches!(unit.kind, Kind::Group { .. }) { "target" } else { "service" };
-                    (UnitId(at as u32), options.file_name(&unit.name, suffix))
+                    let is_group = matches!(unit.kind, Kind::Group { .. });
+                    (UnitId(at as u32), options.file_name(&unit.name, is_group))
                 })
                 .collect(),
         )
@@ -153,7 +156,7 @@ fn one_way(file: &mut UnitFile, options: &Options) {
 
 /// The node: everything that is exported.
 fn target(plan: &Plan, wanted: &[String], options: &Options, lost: &mut Vec<Lost>) -> File {
-    let mut file = UnitFile::new(&["The units of this node. From `tenon export systemd`."]);
+    let mut file = UnitFile::new(&[&format!("The units of this node. {MARK}.")]);
     file.set(UNIT, "Description", "The units of this node, run by systemd for tenon");
     for name in wanted {
         file.set(UNIT, "Wants", name.as_str());
@@ -167,7 +170,7 @@ fn target(plan: &Plan, wanted: &[String], options: &Options, lost: &mut Vec<Lost
     if !plan.policy.governor.is_off() {
         file.lose("`[governor]`: nothing counts or spaces the starts of all units");
     }
-    lost.extend(file.lost().iter().map(|what| Lost { unit: TARGET.to_owned(), what: what.clone() }));
+    keep(TARGET, &file, lost);
     file.set("Install", "WantedBy", if options.user { "default.target" } else { "multi-user.target" });
     file.file(TARGET.to_owned())
 }
@@ -180,7 +183,7 @@ fn group(
     options: &Options,
     lost: &mut Vec<Lost>,
 ) -> File {
-    let mut file = UnitFile::new(&[&format!("{}: a group. From `tenon export systemd`.", policy.name)]);
+    let mut file = UnitFile::new(&[&format!("{}: a group. {MARK}.", policy.name)]);
     file.set(UNIT, "Description", quote::value(&policy.name));
     file.set(UNIT, "PartOf", TARGET);
     for member in members.iter().filter_map(|member| known.service(*member)) {
@@ -191,14 +194,13 @@ fn group(
     if !policy.edges.is_empty() {
         file.lose("`needs`, `wants`, `after` of a group: its members start without waiting for them");
     }
-    keep(policy, &file, lost);
+    keep(&policy.name, &file, lost);
     file.file(name.to_owned())
 }
 
 /// Something elsewhere: a question that waits for its answer.
 fn external(policy: &UnitPolicy, name: &str, options: &Options, lost: &mut Vec<Lost>) -> Vec<File> {
-    let mut file =
-        UnitFile::new(&[&format!("{}: something elsewhere. From `tenon export systemd`.", policy.name)]);
+    let mut file = UnitFile::new(&[&format!("{}: something elsewhere. {MARK}.", policy.name)]);
     file.set(UNIT, "Description", format!("{} answers", quote::value(&policy.name)));
     file.set(UNIT, "PartOf", TARGET);
     one_way(&mut file, options);
@@ -211,7 +213,7 @@ fn external(policy: &UnitPolicy, name: &str, options: &Options, lost: &mut Vec<L
     file.set(SERVICE, "RestartSec", "1s");
     file.set(SERVICE, "SyslogIdentifier", quote::value(&policy.name));
     file.lose("its later loss is not noticed: it is asked until it answers, and again at each start of who needs it");
-    keep(policy, &file, lost);
+    keep(&policy.name, &file, lost);
     vec![file.file(name.to_owned())]
 }
 
@@ -225,10 +227,7 @@ fn process(
 ) -> Vec<File> {
     let Some(name) = known.service(id) else { return Vec::new() };
     let mut file = UnitFile::new(&[
-        &format!(
-            "{}, as planned by tenon. From `tenon export systemd`: it is made anew, changes belong",
-            policy.name
-        ),
+        &format!("{}, as planned by tenon. {MARK}: it is made anew, changes belong", policy.name),
         &format!("into a drop-in (`systemctl edit {name}`) or into the unit's own files."),
         "Environment, rendered files, user, groups, capabilities, scheduling, conditions and bootstrap steps are those of",
         "the unit's files at each start: `tenon become` applies them.",
@@ -240,8 +239,7 @@ fn process(
     one_way(&mut file, options);
     edges::write(plan, id, known, options, &mut file);
     let task = matches!(policy.kind, Kind::Task { .. });
-    let waits = edges::waits(plan, id);
-    start((policy, exec), options, (task, waits), &mut file);
+    start(policy, exec, edges::waits(plan, id), options, &mut file);
     restart::restart(policy, &mut file);
     if !task || !exec.argv.is_empty() {
         let before = edges::stop_after(plan, id, known, options, &mut file);
@@ -267,29 +265,24 @@ fn process(
     let mut files = Vec::new();
     if let Some(health) = &policy.health {
         health::lost(&exec.health, health, &mut file);
-        if health::can_be_asked(&exec.health) {
+        if exec.health.can_be_asked() {
             file.set(UNIT, "Wants", format!("{}.timer", health::name(name)));
             files = health::files(policy, id, health, known, options);
         }
     }
-    keep(policy, &file, lost);
+    keep(&policy.name, &file, lost);
     files.insert(0, file.file(name.to_owned()));
     files
 }
 
-fn keep(policy: &UnitPolicy, file: &UnitFile, lost: &mut Vec<Lost>) {
-    lost.extend(file.lost().iter().map(|what| Lost { unit: policy.name.to_string(), what: what.clone() }));
+fn keep(unit: &str, file: &UnitFile, lost: &mut Vec<Lost>) {
+    lost.extend(file.lost().iter().map(|what| Lost { unit: unit.to_owned(), what: what.clone() }));
 }
 
 /// What is executed, and when its start is over.
-fn start(
-    (policy, exec): (&UnitPolicy, &UnitExec),
-    options: &Options,
-    (task, waits): (bool, bool),
-    file: &mut UnitFile,
-) {
+fn start(policy: &UnitPolicy, exec: &UnitExec, waits: bool, options: &Options, file: &mut UnitFile) {
     let become_it = options.tenon(&["become", &policy.name]);
-    if task {
+    if matches!(policy.kind, Kind::Task { .. }) {
         file.set(SERVICE, "Type", "oneshot");
         file.set(SERVICE, "RemainAfterExit", "yes");
         if waits {
@@ -305,8 +298,7 @@ fn start(
     // What waits for others before it tells so as well, and is not the main process.
     file.set(SERVICE, "NotifyAccess", if notifies || waits { "all" } else { "main" });
     file.set(SERVICE, "ExecStart", become_it);
-    let asked = exec.ready.probes.iter().any(|probe| !probe.is_pushed());
-    if asked || !policy.ready.settle.is_zero() {
+    if exec.ready.can_be_asked() || !policy.ready.settle.is_zero() {
         let probe = options.tenon(&["probe", &policy.name, "--ready", "--wait"]);
         file.set(SERVICE, "ExecStartPost", probe);
     }

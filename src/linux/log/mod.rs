@@ -362,7 +362,9 @@ impl UnitLog {
 
     /// Lines that an earlier runner has read.
     pub fn recall(&mut self, lines: Vec<Line>) {
-        lines.into_iter().for_each(|line| self.tail.push(line));
+        for line in lines {
+            self.tail.push(line);
+        }
     }
 
     /// The last lines, oldest first.

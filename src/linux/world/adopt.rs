@@ -17,7 +17,7 @@ use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
 use crate::linux::unit::Current;
 use crate::linux::{cgroup, clock, sys};
 use crate::plan::exec::UnitExec;
-use crate::plan::policy::{GONE, UnitId};
+use crate::plan::policy::{GONE, UnitId, UnitPolicy};
 use crate::plan::started::Started;
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Time};
@@ -62,12 +62,7 @@ impl World {
             if !memory.state.has_process() {
                 memory.process = None;
             }
-            if let Some((_, pid)) = memory.process
-                && self.plan.policy.get(id).is_some_and(|unit| !unit.has_own_process())
-            {
-                self.turn_out(id, pid, start_time, holds_data);
-                memory.process = None;
-            }
+            self.turn_out(id, &mut memory, start_time, holds_data);
             if let Some((phase, pid)) = memory.process {
                 match still_there(pid, start_time) {
                     // A child is one of this very process, which has become another binary.
@@ -128,7 +123,11 @@ impl World {
     }
 
     /// A process of a unit that stands for others now, or is elsewhere: nothing of it belongs to anybody any more.
-    fn turn_out(&self, id: UnitId, pid: i32, start_time: u64, holds_data: bool) {
+    fn turn_out(&self, id: UnitId, memory: &mut Memory, start_time: u64, holds_data: bool) {
+        if self.plan.policy.get(id).is_none_or(UnitPolicy::has_own_process) {
+            return;
+        }
+        let Some((_, pid)) = memory.process.take() else { return };
         if still_there(pid, start_time).is_none() {
             return;
         }

@@ -11,7 +11,7 @@ use super::layers::{Text, origin, text};
 use super::pathlist;
 use super::state::Var;
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, MASK, Span};
 use crate::resolve::Unit;
 
 /// One rule being applied to one unit.
@@ -285,7 +285,7 @@ impl Rule<'_> {
         };
         let merged = json::merge(old, &[(entry.key.clone(), entry.value.clone())], all.options);
         if let Some(dropped) = merged.dropped {
-            let shown = if env.borrow().is_secret(name) { "***".to_owned() } else { clip(&dropped) };
+            let shown = if env.borrow().is_secret(name) { MASK.to_owned() } else { clip(&dropped) };
             let message = format!("`{name}` held no JSON object and was dropped: `{shown}`");
             let by = format!("where it was from: {}", whose(env, name));
             cx.report(

@@ -1,6 +1,8 @@
 //! The environment of one unit while it is being made: every variable with everything that touched it.
 
 use super::super::{Origin, Traced};
+use crate::diagnostic::is_secret_name;
+use crate::diagnostic::secret::names_secret;
 use crate::expr::Value;
 use indexmap::IndexMap;
 
@@ -57,14 +59,18 @@ impl EnvState {
 
     /// Whether a secret went into it, or its name says that it is one.
     pub fn is_secret(&self, name: &str) -> bool {
-        secret_name(name) || self.entries.get(name).is_some_and(|entry| entry.secret)
+        let named = match self.get(name) {
+            Var::Bytes(bytes) => names_secret(name, &String::from_utf8_lossy(&bytes)),
+            Var::Absent | Var::Unknown => is_secret_name(name),
+        };
+        named || self.entries.get(name).is_some_and(|entry| entry.secret)
     }
 
     /// Adds a layer's word: the new value, and what is to be told of it.
     pub fn put(&mut self, name: &str, var: Var, secret: bool, origin: Origin) {
         let entry = self.entries.entry(name.to_owned()).or_insert_with(|| Entry {
             var: Var::Absent,
-            secret: secret_name(name),
+            secret: false,
             chain: Vec::new(),
         });
         entry.var = var;
@@ -134,5 +140,3 @@ fn shown(var: &Var) -> Option<String> {
         Var::Absent | Var::Unknown => None,
     }
 }
-
-pub use crate::diagnostic::is_secret_name as secret_name;

@@ -6,6 +6,7 @@
 use super::super::build::Made;
 use super::super::render::Cx;
 use super::super::{Knob, Origin, OriginLayer};
+use crate::config::parse::key;
 use crate::config::tree::{Item, Layer, Node};
 use crate::diagnostic::{Code, Diagnostic, Level, Span};
 use crate::expr::{Handle, Read, Scope, Template, Value};
@@ -130,10 +131,10 @@ fn deciding(cx: &Cx<'_>, node: &Node, claimed: &[(u16, u16)]) -> Option<Read> {
 fn variable(cx: &Cx<'_>, name: &str, made: &Made<'_>) -> Knob {
     let env = made.env.borrow();
     let of = &made.unit.name;
-    let table = format!("`[unit.{}.env]`", table_name(of));
+    let table = own_table(of);
     let place = |origin: &Origin| origin.span.map(|span| cx.sources.place(span));
     let own = |words: &str| Knob {
-        words: format!("the variable `{name}` of `{of}`: write it in {table} ({words})"),
+        words: format!("the variable `{name}` of `{of}`: write it in `[{table}]` ({words})"),
         source: None,
         alone: None,
     };
@@ -162,7 +163,7 @@ fn variable(cx: &Cx<'_>, name: &str, made: &Made<'_>) -> Knob {
         | OriginLayer::Tree(_)
         | OriginLayer::Bootstrap(_) => at.map(|place| format!("`{name}` ({place})")),
     };
-    Knob { words, source, alone: beats(cx, origin).then(|| alone(cx, name, origin, &table)) }
+    Knob { words, source, alone: beats(cx, origin).then(|| alone(cx, name, origin, of)) }
 }
 
 /// A rule that left the variable alone would set it as soon as nobody else does.
@@ -190,13 +191,19 @@ fn beats(cx: &Cx<'_>, origin: &Origin) -> bool {
 }
 
 /// The unit's own table of the node file: of its role, where the role has the last word.
-fn alone(cx: &Cx<'_>, name: &str, origin: &Origin, table: &str) -> String {
+fn alone(cx: &Cx<'_>, name: &str, origin: &Origin, unit: &str) -> String {
+    let table = own_table(unit);
     match (&origin.layer, &cx.graph().role) {
         (OriginLayer::Tree(Layer::NodeRole), Some(role)) => {
-            format!("`{name}` in `[roles.{role}.{}", table.trim_start_matches("`["))
+            format!("`{name}` in `[roles.{}.{table}]`", key(role))
         }
-        _ => format!("`{name}` in {table}"),
+        _ => format!("`{name}` in `[{table}]`"),
     }
+}
+
+/// The header of a unit's own variables in the node file.
+fn own_table(unit: &str) -> String {
+    format!("unit.{}.env", key(unit))
 }
 
 /// A parameter: the table of the node file that wins, or whoever wins over the node file.
@@ -206,7 +213,7 @@ fn parameter(cx: &Cx<'_>, read: &Read, unit: &Unit) -> Knob {
         ("param", Owner::Profile) => {
             ("profile".to_owned(), graph.profile.as_ref().map(|profile| &profile.params), true)
         }
-        ("param", Owner::Unit(_)) => (table_name(&unit.name), Some(&unit.params), false),
+        ("param", Owner::Unit(_)) => (key(&unit.name), Some(&unit.params), false),
         (settings, _) => (settings.to_owned(), graph.units.get(settings).map(|unit| &unit.params), true),
     };
     let name = &read.member;
@@ -227,11 +234,6 @@ fn parameter(cx: &Cx<'_>, read: &Read, unit: &Unit) -> Knob {
     // Whoever uses settings or the profile reads the same parameter.
     let source = shared.then(|| words.clone());
     Knob { words, source, alone: None }
-}
-
-/// A name as it stands in the header of a table.
-fn table_name(name: &str) -> String {
-    if name.contains(['@', '.', ':']) { format!("{name:?}") } else { name.to_owned() }
 }
 
 /// Values that somebody wrote for a variable and that can never be these ports: said where they are written, whether

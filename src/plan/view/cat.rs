@@ -2,8 +2,7 @@
 
 use super::{MASK, place_of, tree_layer};
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::SourceMap;
-use crate::plan::is_secret_name;
+use crate::diagnostic::{SourceMap, is_secret_name};
 use crate::resolve::values;
 use std::fmt::Write as _;
 

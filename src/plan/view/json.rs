@@ -1,12 +1,12 @@
 //! A plan for programs.
 
 use super::graph::{kind_word, until_word};
-use super::{MASK, layer, mask, place, text};
+use super::{MASK, asked, layer, mask, place, text};
 use crate::config::signal;
 use crate::diagnostic::SourceMap;
-use crate::plan::exec::{Probe, UnitExec};
+use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Kind, UnitPolicy};
-use crate::plan::{About, Plan, PortClaim, Traced, ports, probes};
+use crate::plan::{About, Plan, PortClaim, Traced, ports};
 use serde_json::{Value, json};
 
 /// The whole plan. Times are seconds.
@@ -52,8 +52,6 @@ pub fn json(plan: &Plan, sources: &SourceMap) -> Value {
 }
 
 fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, about: &About) -> Value {
-    let asked =
-        |probes: &[Probe]| probes.iter().map(|probe| mask(plan, &probes::words(probe))).collect::<Vec<_>>();
     let traced = |all: &[Traced]| all.iter().map(|one| trace(plan, sources, one)).collect::<Vec<_>>();
     json!({
         "name": *policy.name,
@@ -106,8 +104,8 @@ fn unit(plan: &Plan, sources: &SourceMap, policy: &UnitPolicy, exec: &UnitExec, 
         "limits": traced(&about.limits),
         "info": about.info.iter().map(|(name, value)| (name.clone(), mask(plan, value).into())).collect::<serde_json::Map<_, _>>(),
         "preflight": exec.preflight.iter().map(text::preflight).collect::<Vec<_>>(),
-        "ready": asked(&exec.ready.probes),
-        "health": asked(&exec.health.probes),
+        "ready": asked(plan, &exec.ready.probes),
+        "health": asked(plan, &exec.health.probes),
         "stop": policy.stop.ladder.iter().map(|rung| json!({
             "signal": signal::name(rung.signal), "seconds": rung.timeout.as_secs_f64(),
         })).collect::<Vec<_>>(),

@@ -22,9 +22,10 @@ pub use json::json;
 pub use ports::{ports, ports_json};
 pub use text::{needs, plan, unit};
 
-use super::{MASK, Origin, OriginLayer, Plan, Traced};
+use super::exec::Probe;
+use super::{Origin, OriginLayer, Plan, Traced, probes};
 use crate::config::tree::Layer;
-use crate::diagnostic::{SourceMap, Span};
+use crate::diagnostic::{MASK, SourceMap, Span};
 
 /// What stands where this run does not know a value.
 const UNKNOWN: &str = "unknown here";
@@ -32,6 +33,11 @@ const UNKNOWN: &str = "unknown here";
 /// A text with every secret masked.
 fn mask(plan: &Plan, text: &str) -> String {
     plan.masked(text)
+}
+
+/// What is asked, each question in words.
+fn asked(plan: &Plan, probes: &[Probe]) -> Vec<String> {
+    probes.iter().map(|probe| mask(plan, &probes::words(probe))).collect()
 }
 
 /// The value of something traced, as it may be shown.

@@ -1,7 +1,7 @@
 //! `tenon plan`.
 
 use super::graph::until_word;
-use super::{UNKNOWN, mask, place_of, shell_word, shown, winner};
+use super::{UNKNOWN, asked, mask, place_of, shell_word, shown, winner};
 use crate::config::signal;
 use crate::diagnostic::SourceMap;
 use crate::expr::{duration, size};
@@ -376,10 +376,7 @@ fn supervision(plan: &Plan, policy: &UnitPolicy, exec: &UnitExec, out: &mut Stri
     if !runs {
         return;
     }
-    let asked = |probes: &[Probe]| {
-        let words: Vec<String> = probes.iter().map(|probe| mask(plan, &probes::words(probe))).collect();
-        words.join(" and ")
-    };
+    let asked = |probes: &[Probe]| asked(plan, probes).join(" and ");
     let ready = probes::ready_words(&policy.ready);
     line(
         out,

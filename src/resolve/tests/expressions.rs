@@ -161,6 +161,16 @@ fn a_value_for_what_is_not_there_is_refused() {
          error[unknown-parameter] <command line>:1: `a` has no parameter `pot`
            help: did you mean `port`?",
     );
+    // A table is named as it is to be written.
+    check(
+        "--- units/base.toml\nabstract = true\ncommand = 'b'\nparam.x = { type = 'int', default = 1 }
+         --- units/h.v.toml\nextends = 'base'
+         --- units/w.toml\nextends = 'base'
+         --- tenon.toml\n[set.base]\nx = 2",
+        &[],
+        "error[unknown-unit] tenon.toml:1: there is no unit `base` to give values to
+           help: `base` never runs itself: give them to what extends it, `[set.\"h.v\"]`, `[set.w]`",
+    );
 }
 
 #[test]
@@ -258,6 +268,21 @@ fn secrets_are_not_in_what_is_shown() {
     let text =
         shown("--- units/a.toml\ncommand = 'a'\nenv = { API_TOKEN = 'tok-111', B = '{{ env. }}' }", &[]);
     assert!(text.contains("env = { API_TOKEN = '*******', B = '{{ env. }}' }"), "{text}");
+    // Of a parameter whose name alone says it, only what could be one.
+    let text = shown(
+        "--- units/m.toml\ncommand = 'm'\nparam.mode = { type = 'enum', choices = ['auto', 'slow'], default = 'autos' }
+         param.tokenizer = { type = 'string', default = 'auto' }\nparam.api_key = { type = 'string', default = 'sk-12345' }
+         env = { B = 'sk-12345 {{ env. }}' }\n",
+        &[],
+    );
+    assert!(text.contains("`autos` is no value of `m.mode`"), "{text}");
+    assert!(text.contains("env = { B = '******** {{ env. }}' }"), "{text}");
+    // So it is with what is given.
+    let text = shown(
+        "--- units/m.toml\ncommand = 'm'\nparam.x = { type = 'string' }",
+        &["set m.tokenizer=auto", "set m.api_token=tok-111"],
+    );
+    assert!(text.contains("m.tokenizer=auto") && text.contains("m.api_token=*******"), "{text}");
 }
 
 // ---- names ----

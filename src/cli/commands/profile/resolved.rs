@@ -5,6 +5,7 @@ use super::{choosing, judged, none, standing};
 use crate::cli::error::CliError;
 use crate::cli::pipeline::{Context, Planned, Sees};
 use crate::config::tree::Node;
+use crate::diagnostic::MASK;
 use crate::expr::Value;
 use crate::plan::{OriginLayer, Traced};
 use crate::resolve::Profile;
@@ -42,7 +43,7 @@ fn params<'a>(
 ) -> impl Iterator<Item = (&'a str, String, String)> + 'a {
     profile.params.iter().map(|(name, param)| {
         let value = match &param.value {
-            _ if param.secret => "***".to_owned(),
+            _ if param.secret => MASK.to_owned(),
             Value::Nothing => "(none)".to_owned(),
             value => words(value),
         };

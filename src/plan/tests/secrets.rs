@@ -1,0 +1,34 @@
+//! What is secret stays where it belongs.
+
+use super::*;
+
+#[test]
+fn secrets_are_masked_and_kept_from_argv() {
+    let text = "command = 'c'\nenv = { PASS = '{{ param.pw }}', HF_TOKEN = 'hf_abc' }\n[param.pw]\ntype = 'secret'\ndefault = 'topsecret'\n[file.f]\npath = '/f'\ncontent = 'pw={{ param.pw }}'";
+    let run = check_said(text, &[], &[]);
+    assert_eq!(view::env(&run.plan, "u").unwrap(), "HF_TOKEN='***'\nPASS='***'\n");
+    assert_eq!(run.exec("u").files[0].mode, 0o600);
+    let shown = view::plan(&run.plan, &run.sources) + &view::json(&run.plan, &run.sources).to_string();
+    assert!(!shown.contains("topsecret") && !shown.contains("hf_abc"), "{shown}");
+    let secret = "[param.pw]\ntype = 'secret'\ndefault = 'topsecret'";
+    let refused = ["error units/u.toml:1: a secret would stand in the command line"];
+    check_said(&format!("command = ['c', '-p{{{{ param.pw }}}}']\n{secret}"), &[], &refused);
+    // What only its name says is one, too.
+    check_said("command = ['c', '{{ env.MY_TOKEN }}']", &["env MY_TOKEN=abc"], &refused);
+    for place in ["ready.exec", "health.exec", "bootstrap.x.run", "bootstrap.x.check", "reload.command"] {
+        check_said(
+            &format!("command = 'c'\n{place} = ['probe', '-p{{{{ param.pw }}}}']\n{secret}"),
+            &[],
+            &["error units/u.toml:2: a secret would stand in the command line"],
+        );
+    }
+}
+
+#[test]
+fn a_message_does_not_tell_a_secret() {
+    let text = "command = 'c'\n[param.p]\ntype = 'secret'\ndefault = 'abc'\n[require.r]\ntest = \"param.p == 'zzz'\"\nmessage = '{{ param.p }} of {{ unit.name }}, {{ env.A_KEY }}'\nlevel = 'warning'";
+    check_said(text, &["env A_KEY=k"], &["warning units/u.toml:6: *** of u, ***"]);
+    // Braces in a text of an expression are none of the message.
+    let text = text.replace("{{ env.A_KEY }}", "{{ param.p ~ \"}}\" }} or {{ \"}}\" }}");
+    check_said(&text, &[], &["warning units/u.toml:6: *** of u, *** or }}"]);
+}
