@@ -271,6 +271,9 @@ mod tests {
         check("TOKENIZERS_PARALLELISM", "false", false);
         check("tokenizer-mode", "slow", false);
         check("HF_TOKEN_FILE", "/etc/hf-token", false);
+        check("TLS_KEY", "/etc/ssl/private/key", false);
+        check("TLS_KEY", "/opt/Cert.pem", false);
+        check("AES_KEY", "/9j4AAQSkZJRgABAQ==", true);
         check("HF_TOKEN", "{{ param.key }}", false);
         check("HF_TOKEN", "abc", false);
     }

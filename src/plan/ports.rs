@@ -120,7 +120,7 @@ fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
         _ => render::elements(cx, std::slice::from_ref(node)),
     };
     let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for range in items.iter().flat_map(|item| item_ranges(cx, item)) {
+    for range in items.iter().flat_map(|item| item_ranges(cx, node, item)) {
         if !ranges.contains(&range) {
             ranges.push(range);
         }
@@ -128,7 +128,7 @@ fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
     ranges
 }
 
-fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
+fn item_ranges(cx: &Cx<'_>, node: &Node, item: &Rendered) -> Vec<(u16, u16)> {
     let text = match &item.item {
         Out::Unknown => return Vec::new(),
         _ => super::read::plain_text(item).unwrap_or_default(),
@@ -139,7 +139,12 @@ fn item_ranges(cx: &Cx<'_>, item: &Rendered) -> Vec<(u16, u16)> {
     match PortRange::parse(&text) {
         Ok(range) => range.ranges().iter().map(|range| (*range.start(), *range.end())).collect(),
         Err(message) => {
-            cx.error(Code::WrongValue, message, item.span);
+            let read = cx.set_at(&knob::reads(node));
+            let wrong = Diagnostic::error(Code::WrongValue, message).at(item.span, "");
+            cx.report(
+                read.into_iter()
+                    .fold(wrong, |wrong, (name, span)| wrong.context(span, format!("`{name}` is set here"))),
+            );
             Vec::new()
         }
     }

@@ -95,6 +95,14 @@ impl<'a> Site<'a> {
         let mut places: Vec<(String, Span)> = Vec::new();
         for read in reads {
             let params = match read.root.as_str() {
+                "env" => {
+                    let env = self.env.borrow();
+                    let span = env.winner(&read.member).and_then(|origin| origin.span);
+                    if let Some(span) = span.filter(|span| places.iter().all(|(_, known)| known != span)) {
+                        places.push((read.member.clone(), span));
+                    }
+                    continue;
+                }
                 "param" => self.params(),
                 settings => self.world.graph.units.get(settings).map(|unit| &unit.params),
             };

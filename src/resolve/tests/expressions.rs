@@ -247,7 +247,12 @@ fn a_secret_may_not_be_given_as_an_argument() {
 fn nor_may_a_variable_of_a_secret_name() {
     check(
         "--- units/a.toml\ncommand = 'a'",
-        &["nodeenv MY_TOKEN=hunter2", "nodeenv PLAIN=1"],
+        &[
+            "nodeenv MY_TOKEN=hunter2",
+            "nodeenv PLAIN=1",
+            "nodeenv TOKENIZERS_PARALLELISM=false",
+            "nodeenv HF_TOKEN_FILE=/run/t",
+        ],
         "error[secret-in-arguments] <command line>:1: `MY_TOKEN` is a secret: the command line is readable for every process
            help: keep it in a file only its owner can read: an `env_file`, or `[env]` of a node file",
     );
