@@ -308,9 +308,10 @@ impl Supervisor {
         refuse(&self.data_holders(reached))
     }
 
-    /// These, and whoever stops when they do.
+    /// Those of these that a stop ends, and whoever stops when they do: what is at rest takes nobody along.
     fn toppled(&self, stopped: &[UnitId]) -> Vec<UnitId> {
-        let mut reached = stopped.to_vec();
+        let moves = |unit: &UnitId| !self.unit_at(*unit).is_at_rest();
+        let mut reached: Vec<UnitId> = stopped.iter().copied().filter(moves).collect();
         let mut next = 0;
         while let Some(unit) = reached.get(next).copied() {
             for (who, edge) in self.graph.dependents(unit) {

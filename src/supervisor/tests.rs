@@ -120,6 +120,11 @@ fn whose_data_a_request_would_reach_is_known_before() {
     let (unit, job) = (bench.id("vault"), JobId(1));
     bench.tell(Event::Request(job, Request::Stop { units: vec![unit], with_dependents: false }));
     check(&bench, &["store"], false, &[]);
+    // Who is at rest takes nobody along.
+    let mut bench = Bench::new("unit setup task\nunit store needs=setup holds_data");
+    check(&bench, &["setup"], false, &["store"]);
+    bench.exited("setup", ExitStatus::Code(0));
+    check(&bench, &["setup"], false, &[]);
 }
 
 #[test]
