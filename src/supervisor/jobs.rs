@@ -249,15 +249,18 @@ fn refuse(lost: &[String]) -> Result<(), String> {
 }
 
 impl Supervisor {
-    /// Whether these may be stopped without having been named one by one: not those that are up and hold data.
+    /// Whether these, which a pattern has found, may be stopped: not those that are up, hold data and are not among
+    /// the named, be it that the pattern has found a group of theirs.
     ///
     /// # Errors
     /// Which ones, and how it can be done all the same.
-    pub fn refuse_by_pattern(&self, units: &[UnitId]) -> Result<(), String> {
-        let lost = self.data_holders(self.expand(units)?);
+    pub fn refuse_by_pattern(&self, units: &[UnitId], named: &[UnitId]) -> Result<(), String> {
+        let mut units = self.expand(units)?;
+        units.retain(|unit| !named.contains(unit));
+        let lost = self.data_holders(units);
         let Some(first) = lost.first() else { return Ok(()) };
-        let why = refuse(&lost).err().unwrap_or_default();
-        Err(format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
+        refuse(&lost)
+            .map_err(|why| format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
     }
 
     /// Names of the units that are up, hold data, and would be reached by a stop of these (or a restart) with all that

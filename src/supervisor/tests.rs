@@ -128,6 +128,30 @@ fn whose_data_a_request_would_reach_is_known_before() {
 }
 
 #[test]
+fn a_pattern_loses_no_data_but_what_is_named_beside_it() {
+    let bench = Bench::new(
+        "unit store holds_data
+         unit vault holds_data
+         unit web
+         unit all group=store,web",
+    );
+    let check = |found: &[&str], named: &[&str], expected: Option<&str>| {
+        let ids = |names: &[&str]| names.iter().map(|name| bench.id(name)).collect::<Vec<_>>();
+        let refused = bench.machine.refuse_by_pattern(&ids(found), &ids(named)).err();
+        let first = refused.as_deref().and_then(|why| why.rsplit('`').nth(1));
+        assert_eq!(first, expected, "{found:?} {named:?}: {refused:?}");
+    };
+    check(&["web"], &[], None);
+    check(&["store", "web"], &[], Some("store"));
+    check(&["all"], &[], Some("store"));
+    // The pattern has found its group too.
+    check(&["all", "web"], &["store"], None);
+    check(&["all", "web", "vault"], &["store"], Some("vault"));
+    // Who names a group names none of its members.
+    check(&["store"], &["all"], Some("store"));
+}
+
+#[test]
 fn how_far_a_unit_is_from_a_goal() {
     let mut bench = Bench::new(
         "unit db   ready=push
