@@ -10,10 +10,7 @@ const ATTEMPTS: usize = 300;
 pub fn minimise(life: &Life, fails: &mut dyn FnMut(&Scenario) -> bool) -> Life {
     let mut search = Search { best: life.clone(), fails, attempts: 0 };
     // Another world has another script. One that is the simplest already keeps what is left of its own.
-    if !life.still
-        && !search.keep(Life { still: true, script: None, ..life.clone() })
-        && !life.ungoverned
-    {
+    if !life.still && !search.keep(Life { still: true, script: None, ..life.clone() }) && !life.ungoverned {
         search.keep(Life { ungoverned: true, script: None, ..life.clone() });
     }
     search.keep(Life { polite: true, ..search.best.clone() });

@@ -213,12 +213,7 @@ impl World {
     }
 
     /// Data is lost by name only. Of the units asked for, those are named that no pattern has found.
-    fn refuse_by_pattern(
-        &self,
-        units: &[String],
-        by_pattern: &[String],
-        allowed: bool,
-    ) -> Result<(), Error> {
+    fn refuse_by_pattern(&self, units: &[String], by_pattern: &[String], allowed: bool) -> Result<(), Error> {
         let found = self.ids(by_pattern)?;
         let mut named = self.ids(units)?;
         named.retain(|unit| !found.contains(unit));
