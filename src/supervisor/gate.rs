@@ -1,5 +1,6 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
+use super::cause::Cause;
 use super::unit::{Desired, Life, Missing, Process, Starting, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};
@@ -183,7 +184,7 @@ impl Supervisor {
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
-    /// unwell, not answering, or waits for such a one.
+    /// unwell, not answering, waits for such a one, or begins anew because another was restarted meanwhile.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
         let held = self.is_held_back(unit);
         let unit = self.unit_at(unit);
@@ -196,9 +197,8 @@ impl Supervisor {
             | Life::Unhealthy(_)
             | Life::Waiting(Waiting::Unreachable { .. }) => true,
             Life::Waiting(Waiting::ForOthers { .. }) => unit.ended || held,
-            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Stopping(_) | Life::Group(_) => {
-                false
-            }
+            Life::Stopping(_) => unit.cut_short && matches!(unit.cause(), Cause::Followed(_)),
+            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Group(_) => false,
         }
     }
 

@@ -145,6 +145,9 @@ impl Turn<'_> {
 
     /// What a held unit was not to follow meanwhile.
     fn follow_at_last(&mut self, unit: UnitId) {
+        if !std::mem::take(&mut self.unit_mut(unit).overtaken) {
+            return;
+        }
         for edge in self.machine.graph.edges(unit).to_vec() {
             let follows = edge.kind == EdgeKind::Needs && edge.restart_with;
             let is_there = matches!(self.unit(edge.to).state(), State::Ready | State::Unhealthy);

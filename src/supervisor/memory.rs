@@ -150,6 +150,7 @@ impl Turn<'_> {
         this.starts = memory.starts;
         this.history = History::of(memory.restarts, &memory.recent);
         this.held = memory.held;
+        this.overtaken = memory.held;
         this.origin = memory.origin;
         this.settled = memory.settled;
         this.ended = memory.ended;

@@ -53,6 +53,8 @@ pub(super) struct Unit {
     pub last_exit_by: By,
     /// The budget of the shutdown leaves it less than its ladder.
     pub cut: bool,
+    /// Its current start was ended for another's restart before it was ready.
+    pub cut_short: bool,
     /// The signal of the stop ladder that the current start has been sent last.
     pub stop_signal: Option<i32>,
     /// The last signal that somebody had sent to it on request, not as part of a stop.
@@ -61,6 +63,8 @@ pub(super) struct Unit {
     pub says: Option<String>,
     /// It is not to be started again by itself. Written by requests only.
     pub held: bool,
+    /// A unit that it is to follow was restarted while it was held, or may have been before this runner came.
+    pub overtaken: bool,
     /// Why its next start comes about, or its latest one did.
     pub origin: Origin,
     /// When its latest start began, as far as this runner knows.
@@ -262,10 +266,12 @@ impl Unit {
             last_exit: None,
             last_exit_by: By::Others,
             cut: false,
+            cut_short: false,
             stop_signal: None,
             asked_signal: None,
             says: None,
             held: false,
+            overtaken: false,
             origin: Origin::Planned,
             started_at: None,
             next: None,
