@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LAST_WORDS, Law, Oracle};
+use super::{LAST_WORDS, LONG, Law, Oracle};
 use crate::plan::policy::{EdgeKind, Kind, UnitId};
 use crate::supervisor::{Action, Generation, JobId, Phase, Time};
 
@@ -219,7 +219,10 @@ impl Oracle {
                 .iter()
                 .any(|edge| edge.to == unit && edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
             let kept = self.plan.units[other.0 as usize].holds_data;
-            let goes = all || !self.get(other).wanted || (needs && !kept);
+            // An edge that came after the fall takes nobody along.
+            let newer = self.get(unit).away_since.is_some_and(|at| at < self.plan_since);
+            let follows = needs && !kept && (!newer || self.get(other).dragged);
+            let goes = all || !self.get(other).wanted || follows;
             if other != unit && goes && self.get(other).is_live() {
                 let name = self.plan.units[other.0 as usize].name.clone();
                 self.find(Law::StopOrder, Some(unit), &format!("stopped before `{name}`"));
@@ -337,13 +340,12 @@ impl Oracle {
             }
             self.judge_unwell(unit);
         }
-        let late: Vec<JobId> =
-            self.requests.iter().filter(|(_, asking)| !asking.answered).map(|(job, _)| *job).collect();
+        let late = self.requests.iter().filter(|(_, asking)| {
+            !asking.answered && !asking.wanted.iter().any(|unit| self.awaits_the_governor(*unit))
+        });
+        let late: Vec<JobId> = late.map(|(job, _)| *job).collect();
         for job in late {
             self.find(Law::OneAnswer, None, &format!("request {} is not answered", job.0));
         }
     }
 }
-
-/// No stop takes longer than this in any simulated world.
-const LONG: Duration = Duration::from_secs(200);

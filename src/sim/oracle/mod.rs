@@ -21,6 +21,9 @@ use starts::Asking;
 /// After the stop budget, everything must be over within this.
 const LAST_WORDS: Duration = Duration::from_millis(2_100);
 
+/// No stop takes longer than this in any simulated world.
+const LONG: Duration = Duration::from_secs(200);
+
 /// A rule over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Law {
@@ -228,7 +231,7 @@ impl Oracle {
 
     /// What a request wants, if it was not refused in the same step.
     fn hear_request(&mut self, job: JobId, request: &Request, actions: &[Action]) {
-        let asking = Asking { answered: false, up: Vec::new(), down: Vec::new() };
+        let asking = Asking { answered: false, wanted: Vec::new(), up: Vec::new(), down: Vec::new() };
         if self.requests.contains_key(&job) {
             return;
         }
@@ -317,6 +320,11 @@ impl Oracle {
     /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
     fn named(&mut self, unit: UnitId, wanted: bool, stops: bool) {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+        if wanted && self.is_at_rest(unit) {
+            let needs = self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs);
+            let fallen = needs.map(|edge| edge.to).filter(|to| self.get(*to).has_fallen()).collect();
+            self.get_mut(unit).fallen_before = fallen;
+        }
         let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
         let idle = !self.get(unit).is_live() && !self.get(unit).preparing;

@@ -4,7 +4,7 @@
 //! are never more than the budget in any window; never more units are on their way to readiness than allowed, instances
 //! start apart, some come first; whoever is kept back starts in the end; and what is asked for goes at once.
 
-use super::{Law, Oracle};
+use super::{LONG, Law, Oracle};
 use crate::plan::policy::{EdgeKind, OnFailure, ReadyBy, UnitId};
 use crate::supervisor::{Event, JobId, Outcome, Phase, Request, Time};
 
@@ -24,6 +24,8 @@ pub(super) enum Asked {
 #[derive(Debug, Clone)]
 pub(super) struct Asking {
     pub answered: bool,
+    /// Units that it names and wants up.
+    pub wanted: Vec<UnitId>,
     /// Units that were to come up and have not been up since.
     pub up: Vec<UnitId>,
     /// Units that were to go.
@@ -47,8 +49,12 @@ impl Oracle {
             Request::Restart { .. } | Request::Hold { .. } | Request::Kill { .. } => (Vec::new(), Vec::new()),
             Request::Stop { units, .. } => (Vec::new(), self.placed(units)),
         };
+        let wanted = match request {
+            Request::Start { units, .. } | Request::Restart { units, .. } => self.placed(units),
+            Request::Stop { .. } | Request::Hold { .. } | Request::Kill { .. } => Vec::new(),
+        };
         if let Some(asking) = self.requests.get_mut(&job) {
-            (asking.up, asking.down) = (up, down);
+            (asking.wanted, asking.up, asking.down) = (wanted, up, down);
         }
     }
 
@@ -58,6 +64,7 @@ impl Oracle {
         for unit in self.placed(units) {
             let seen = self.get_mut(unit);
             seen.released_at = (!held && seen.held_since.is_some()).then_some(now).or(seen.released_at);
+            seen.tolerated &= held || seen.held_since.is_none();
             seen.held_since = held.then(|| seen.held_since.unwrap_or(now));
         }
     }
@@ -267,6 +274,27 @@ impl Oracle {
             || self.is_behind_siblings(unit)
     }
 
+    /// Whether a unit waits for one that the governor keeps waiting, however many edges away: nobody knows for how long.
+    pub(super) fn awaits_the_governor(&self, unit: UnitId) -> bool {
+        let (mut open, mut asked) = (vec![unit], Vec::new());
+        while let Some(waiting) = open.pop() {
+            if asked.contains(&waiting) {
+                continue;
+            }
+            asked.push(waiting);
+            let seen = self.get(waiting);
+            if seen.is_live() || seen.preparing || !seen.wanted || seen.never {
+                continue;
+            }
+            if self.is_governed(waiting) && self.waits_for(waiting, true).is_none() {
+                return true;
+            }
+            let edges = self.edges[waiting.0 as usize].iter();
+            open.extend(edges.filter(|edge| edge.orders_start && !self.reached(edge)).map(|edge| edge.to));
+        }
+        false
+    }
+
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
     pub(super) fn judge_request(&mut self, event: &Event) {
         let Event::Request(job, Request::Start { .. }) = event else { return };
@@ -323,7 +351,9 @@ impl Oracle {
         let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
         // Another plan stops nobody, nor does another runner.
         let restarts = restarts && seen.unhealthy_at >= Some(self.plan_since);
-        if restarts && runs && seen.unhealthy && seen.wanted && self.own_failure(unit).is_some() {
+        // It waits for those who stop first.
+        let long = seen.unhealthy_at.is_some_and(|at| at + LONG < self.now);
+        if restarts && runs && long && seen.unhealthy && seen.wanted && self.own_failure(unit).is_some() {
             self.find(Law::Kept, Some(unit), "its health has failed, and it is not restarted");
         }
     }
