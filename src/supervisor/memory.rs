@@ -140,6 +140,9 @@ impl Turn<'_> {
                 self.recall(unit, &memory);
             }
         }
+        for unit in self.machine.ids() {
+            self.unit_mut(unit).overtaken = self.machine.was_overtaken(unit);
+        }
     }
 
     fn recall(&mut self, unit: UnitId, memory: &Memory) {
@@ -150,7 +153,6 @@ impl Turn<'_> {
         this.starts = memory.starts;
         this.history = History::of(memory.restarts, &memory.recent);
         this.held = memory.held;
-        this.overtaken = memory.held;
         this.origin = memory.origin;
         this.settled = memory.settled;
         this.ended = memory.ended;
@@ -287,6 +289,21 @@ impl Turn<'_> {
                 None,
             ) => None,
         }
+    }
+}
+
+impl Supervisor {
+    /// Whether a unit that it is to follow was restarted while it was held and ready, under an earlier runner. Of what
+    /// happened before it was ready, nobody knows whether it came before its process.
+    fn was_overtaken(&self, unit: UnitId) -> bool {
+        let known = self.unit_at(unit);
+        let Life::Ready(own) = known.life() else { return false };
+        let mut edges = self.graph.edges(unit).iter().filter(|edge| edge.restart_with);
+        known.held
+            && edges.any(|edge| {
+                let other = self.unit_at(edge.to).life();
+                matches!(other, Life::Ready(up) if own.ready_at < up.ready_at)
+            })
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Unit {
     pub says: Option<String>,
     /// It is not to be started again by itself. Written by requests only.
     pub held: bool,
-    /// A unit that it is to follow was restarted while it was held, or may have been before this runner came.
+    /// A unit that it is to follow was restarted while it was held.
     pub overtaken: bool,
     /// Why its next start comes about, or its latest one did.
     pub origin: Origin,

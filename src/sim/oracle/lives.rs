@@ -144,7 +144,12 @@ impl Oracle {
         seen.process = Some((phase, true));
         seen.dirty = false;
         seen.traced = true;
-        if phase == Phase::Main && !matches!(memory.state, State::Ready | State::Unhealthy) {
+        if phase == Phase::Main && matches!(memory.state, State::Ready | State::Unhealthy) {
+            // Who was restarted before it was ready may have been so before its process began: nobody has written it down.
+            let ready_since = self.ready_since(unit);
+            let seen = self.get_mut(unit);
+            seen.asked_at = seen.asked_at.max(ready_since);
+        } else if phase == Phase::Main {
             (seen.asked_at, seen.spawned_at, seen.passed_at) = (Some(now), Some(now), None);
             let timeout = policy.ready.timeout.unwrap_or_default().max(policy.ready.settle);
             seen.assumed_at = (policy.ready.by == ReadyBy::Push).then(|| now + timeout);
