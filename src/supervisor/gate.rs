@@ -39,12 +39,8 @@ impl Supervisor {
                 }
                 continue;
             }
-            let missing = if let Life::Waiting(waiting) = self.unit_at(unit).life() {
-                waiting.missing_since(edge)
-            } else {
-                None
-            };
-            let give_up_at = edge.timeout.map(|timeout| missing.unwrap_or(now) + timeout);
+            let missing = || self.unit_at(unit).missing_since(edge).unwrap_or(now);
+            let give_up_at = edge.timeout.map(|timeout| missing() + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
                 EdgeKind::Needs if self.has_reached(edge) => {}
@@ -69,15 +65,12 @@ impl Supervisor {
     }
 
     /// Who is missing now: what was missing before has been so since then.
-    pub(super) fn missing(&self, unit: UnitId, before: &Waiting, now: Time) -> Vec<Missing> {
+    pub(super) fn missing(&self, unit: UnitId, now: Time) -> Vec<Missing> {
         let edges = self.graph.edges(unit).iter();
+        let since = |edge: &Edge| self.unit_at(unit).missing_since(edge).unwrap_or(now);
         edges
             .filter(|edge| !self.has_reached(edge))
-            .map(|edge| Missing {
-                on: edge.to,
-                until: edge.until,
-                since: before.missing_since(edge).unwrap_or(now),
-            })
+            .map(|edge| Missing { on: edge.to, until: edge.until, since: since(edge) })
             .collect()
     }
 

@@ -4,9 +4,8 @@
 //! until it has come to an end, and that list is looked through at the end of every turn. Every request is answered
 //! exactly once:
 //!
-//! - *start*, *restart*: `Done` once every named unit is ready (or finished) by a start that counts; `Failed` at the
-//!   first attempt of one of them that fails or is taken along by an edge, or once one waits for a unit that is itself
-//!   stuck. The wish stays.
+//! - *start*, *restart*: `Done` once every named unit is ready (or finished); `Failed` at the first attempt of one of
+//!   them that fails or is taken along by an edge, or once one waits for a unit that is itself stuck. The wish stays.
 //! - *stop*: `Done` once no process of the named units is left.
 //! - `Superseded` when a later request wants the opposite of one of the named units.
 //! - `Refused` when nothing was changed.
@@ -267,8 +266,9 @@ impl Supervisor {
     /// need them, without being named themselves (a pattern names nobody).
     pub fn data_reached(&self, units: &[UnitId], named: &[UnitId], restart: bool) -> Vec<String> {
         let Ok(units) = self.expand(units) else { return Vec::new() };
-        let mut reached = if restart { self.graph.all_dependents(&units) } else { self.toppled(&units) };
-        reached.extend(units.into_iter().filter(|unit| !reached.contains(unit)).collect::<Vec<_>>());
+        // What is at rest has no data to lose.
+        let mut reached =
+            if restart { [self.graph.all_dependents(&units), units].concat() } else { self.toppled(&units) };
         reached.retain(|unit| !named.contains(unit));
         self.data_holders(reached)
     }
@@ -336,8 +336,8 @@ impl Supervisor {
         holding.map(|unit| self.policy.units[unit.0 as usize].name.to_string()).collect()
     }
 
-    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off (unless it is held), or
-    /// a task that has succeeded, is left alone.
+    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off (unless
+    /// it is held), or a task that has succeeded, is left alone.
     fn is_pulled_up(&self, unit: UnitId) -> bool {
         match self.unit_at(unit).life() {
             Life::Inactive | Life::Failed => true,
@@ -393,13 +393,9 @@ impl Supervisor {
             return Some(format!("`{name}`: {}", end.map_or_else(String::new, ToString::to_string)));
         }
         let taken_along = matches!(unit.cause(), Cause::Fell { .. } | Cause::Followed(_));
-        if unit.state() == State::Stopping && taken_along {
-            return Some(format!("`{name}`: {}", unit.cause()));
-        }
-        if let Life::Waiting(Waiting::Unreachable { .. }) = unit.life() {
-            return Some(format!("`{name}`: {}", unit.cause()));
-        }
-        if self.is_held_back(part.unit) {
+        let stops = unit.state() == State::Stopping && taken_along;
+        let unreachable = matches!(unit.life(), Life::Waiting(Waiting::Unreachable { .. }));
+        if stops || unreachable || self.is_held_back(part.unit) {
             return Some(format!("`{name}`: {}", unit.cause()));
         }
         let root = self.stuck_root(part.unit, now)?;

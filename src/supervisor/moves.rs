@@ -51,8 +51,7 @@ impl Turn<'_> {
     /// The time-out of an edge counts for as long as the other unit is missing without a break: one that was there and
     /// has gone again has its whole time to come back.
     fn note_missing(&mut self, unit: UnitId) {
-        let Life::Waiting(before) = self.unit(unit).life() else { return };
-        let now_missing = self.machine.missing(unit, before, self.now);
+        let now_missing = self.machine.missing(unit, self.now);
         if let Life::Waiting(Waiting::ForOthers { missing, .. }) = self.unit_mut(unit).life_mut() {
             *missing = now_missing;
         }

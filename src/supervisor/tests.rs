@@ -8,8 +8,8 @@ use snapshot::State;
 mod looks;
 
 /// A machine with a plan from scenario text, everything asked of the shell answered at once and well.
-struct Bench {
-    machine: Supervisor,
+pub(super) struct Bench {
+    pub(super) machine: Supervisor,
     now: Time,
     actions: Vec<Action>,
     pids: i32,
@@ -17,7 +17,10 @@ struct Bench {
 
 impl Bench {
     fn new(plan: &str) -> Self {
-        let plan = parse(plan).expect("the plan can be read").plan;
+        Self::of(parse(plan).expect("the plan can be read").plan)
+    }
+
+    pub(super) fn of(plan: PlanPolicy) -> Self {
         let mut bench =
             Self { machine: Supervisor::new(1), now: Time::default(), actions: Vec::new(), pids: 100 };
         bench.tell(Event::PlanLoaded(plan));

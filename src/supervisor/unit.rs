@@ -100,7 +100,7 @@ pub(super) enum Waiting {
     ForOthers {
         /// Since when.
         since: Time,
-        /// The others whose edge has a time-out and that are not where it wants them.
+        /// The others that are not where its edges want them.
         missing: Vec<Missing>,
         /// The first edge time-out still ahead.
         give_up_at: Option<Time>,
@@ -114,7 +114,7 @@ pub(super) enum Waiting {
     },
 }
 
-/// Somebody who is waited for, but not for ever.
+/// Somebody who is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
     pub on: UnitId,
@@ -248,6 +248,12 @@ pub(super) struct Watch {
 }
 
 impl Unit {
+    /// Since when an edge has been missing the other unit without a break, if it was when last looked at.
+    pub(super) fn missing_since(&self, edge: &Edge) -> Option<Time> {
+        let Life::Waiting(Waiting::ForOthers { missing, .. }) = self.life() else { return None };
+        missing.iter().find(|missing| missing.is_of(edge)).map(|missing| missing.since)
+    }
+
     /// A unit before anything has happened.
     pub(super) fn new(life: Life, cause: Cause, now: Time) -> Self {
         Self {
@@ -427,12 +433,6 @@ impl Waiting {
     /// Waits for others from now on.
     pub(super) const fn for_others(now: Time) -> Self {
         Waiting::ForOthers { since: now, missing: Vec::new(), give_up_at: None, delay: None }
-    }
-
-    /// Since when an edge has been missing the other unit without a break, if it was when last looked at.
-    pub(super) fn missing_since(&self, edge: &Edge) -> Option<Time> {
-        let Waiting::ForOthers { missing, .. } = self else { return None };
-        missing.iter().find(|missing| missing.is_of(edge)).map(|missing| missing.since)
     }
 }
 
