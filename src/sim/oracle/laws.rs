@@ -49,7 +49,7 @@ impl Oracle {
         }
         self.highest = self.highest.max(generation.0);
         let seen = self.get(unit);
-        if seen.is_live() || seen.preparing {
+        if seen.is_up() {
             self.find(Law::OneProcess, Some(unit), "starts while its last start is not gone");
         }
         if !self.get(unit).wanted {
@@ -114,9 +114,8 @@ impl Oracle {
                 return Some(format!("`{name}` is {:?}", edge.until));
             }
         }
-        let conflict = self.ids().find(|other| {
-            (self.get(*other).is_live() || self.get(*other).preparing) && self.are_in_conflict(unit, *other)
-        });
+        let conflict =
+            self.ids().find(|other| self.get(*other).is_up() && self.are_in_conflict(unit, *other));
         conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
     }
 
@@ -232,21 +231,11 @@ impl Oracle {
 
     /// Units that hold data, and those that stop only after one of them, directly or not.
     fn who_stops_after_data(&self) -> Vec<UnitId> {
-        let mut later: Vec<UnitId> =
-            self.ids().filter(|unit| self.plan.units[unit.0 as usize].holds_data).collect();
-        let mut next = 0;
-        while let Some(of) = later.get(next).copied() {
-            for other in self.ids() {
-                let waits = self.plan.units[other.0 as usize].stop_after.iter();
-                let waits =
-                    waits.flat_map(|before| super::members(&self.plan, *before)).any(|before| before == of);
-                if waits && !later.contains(&other) {
-                    later.push(other);
-                }
-            }
-            next += 1;
-        }
-        later
+        let holds_data = |unit: &UnitId| self.plan.units[unit.0 as usize].holds_data;
+        self.closure(self.ids().filter(holds_data).collect(), |other, of| {
+            let mut before = self.plan.units[other.0 as usize].stop_after.iter();
+            before.any(|before| super::members(&self.plan, *before).contains(&of))
+        })
     }
 
     fn judge_probe(&mut self, unit: UnitId, generation: Generation) {
@@ -321,7 +310,7 @@ impl Oracle {
         for unit in self.ids() {
             let seen = self.get(unit).clone();
             let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
-            let active = seen.is_live() || seen.preparing || asking;
+            let active = seen.is_up() || asking;
             let due = seen.no_later.is_none_or(|at| at < self.now);
             let stopped = seen.signalled_at.is_some_and(|at| at + LONG < self.now);
             if seen.is_live() && stopped {

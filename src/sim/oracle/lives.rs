@@ -35,7 +35,7 @@ impl Oracle {
                 Some(true) if !skipped && !self.is_group(unit) => {
                     let stopping = !self.get(unit).wanted;
                     self.named(unit, true, stopping);
-                    self.hear_asked(unit, true, false);
+                    self.get_mut(unit).asked_for = Asked::Perhaps;
                 }
                 Some(_) => {}
             }
@@ -50,14 +50,14 @@ impl Oracle {
                 seen.tolerated = false;
             }
             let seen = self.get(unit);
-            if !seen.is_live() && !seen.preparing {
+            if !seen.is_up() {
                 self.take_next(unit);
             }
         }
         for unit in &change.restart {
-            self.hear_asked(*unit, true, false);
             let seen = self.get_mut(*unit);
-            seen.named |= seen.is_live() || seen.preparing;
+            seen.asked_for = Asked::Perhaps;
+            seen.named |= seen.is_up();
             seen.preparing = false;
         }
     }

@@ -126,8 +126,8 @@ impl Seen {
         self.recent.clear();
     }
 
-    /// Whether it is in the way of a unit in conflict.
-    fn is_up(&self) -> bool {
+    /// Whether something of it is running or on its way.
+    pub(super) fn is_up(&self) -> bool {
         self.is_live() || self.preparing
     }
 
@@ -304,7 +304,10 @@ impl Oracle {
         let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
-        seen.asked = false;
+        // The answer to a question of an earlier runner is none to one of this runner.
+        if !std::mem::take(&mut seen.asked) && about_health {
+            return;
+        }
         let good = !matches!(verdict, Verdict::Fail(_));
         if !about_health || seen.unreachable {
             let runs = external || seen.spawned_at.is_some();
@@ -372,7 +375,7 @@ impl Oracle {
         if policy.skipped.is_some() {
             return true;
         }
-        let done = seen.finished && !seen.is_live() && !seen.preparing;
+        let done = seen.finished && !seen.is_up();
         if done && (self.is_task(edge.to) || edge.until == Until::Finished) {
             return true;
         }
@@ -460,17 +463,20 @@ impl Oracle {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
         let open = !by_spawn && seen.passed_at.is_none() && seen.assumed_at.is_none();
-        let asked = seen.asked_at.filter(|_| open);
-        let until = asked.zip(ready.timeout).map(|(at, timeout)| at + timeout);
+        self.time_out_at(unit).filter(|_| open)
+    }
+
+    /// When the time of a start is over, if it has any.
+    fn time_out_at(&self, unit: UnitId) -> Option<Time> {
+        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
+        let until = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
         until.map(|at| at.max(seen.extended.unwrap_or(at)))
     }
 
     /// Since when there is a failure of its own for which the unit is to be stopped.
     pub(super) fn own_failure_at(&self, unit: UnitId) -> Option<Time> {
-        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
-        let late = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
-        let late = late.max(seen.extended.filter(|_| late.is_some()));
-        self.own_failure(unit).and(seen.unhealthy_at.filter(|_| seen.unhealthy).or(late))
+        let unhealthy_at = self.get(unit).unhealthy_at.filter(|_| self.get(unit).unhealthy);
+        self.own_failure(unit).and(unhealthy_at.or(self.time_out_at(unit)))
     }
 
     /// Whether a unit is not to come up by itself.
@@ -514,7 +520,7 @@ impl Oracle {
         let now = self.now;
         let seen = self.get(unit);
         let asking = self.is_external(unit) && seen.starts > 0 && !seen.named;
-        let down = !seen.is_live() && !seen.preparing;
+        let down = !seen.is_up();
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
@@ -526,6 +532,9 @@ impl Oracle {
         let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
         // What came about while it was held is followed at its end, whatever plan came meanwhile.
         let since = Some(self.plan_since).filter(|_| seen.released_at != Some(now));
+        // What this runner has found running is older than whatever has become ready under it.
+        let began = began.max(since);
+        let since_then = |at: Option<Time>| at > began || (seen.adopted && starting && at == began);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
@@ -537,7 +546,7 @@ impl Oracle {
                 && seen.held_since.is_none()
                 && !other_stops
                 && other.generation > seen.generation
-                && self.ready_since(edge.to) > began.max(since)
+                && since_then(self.ready_since(edge.to))
                 && (runs || answers);
             // A start that others cut short has come to its end.
             cut_short |= newer && follows && starting;
