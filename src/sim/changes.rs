@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::generate::{acts, health, odd, ready, restart, stop, unit};
+use super::generate::{acts, health, odd, ready, restart, reverse_for_stops, stop, unit};
 use super::{Happening, Scenario};
 use crate::plan::policy::{Edge, EdgeKind, GONE, Kind, PlanPolicy, UnitId, UnitPolicy, Until};
 use crate::supervisor::{PlanChange, Random, Time};
@@ -56,7 +56,8 @@ fn change(random: &mut Random, before: &PlanPolicy, last: bool) -> PlanChange {
     for _ in 0..random.below(3) {
         grow(random, &mut change.plan);
     }
-    orders(&mut change.plan);
+    // For new edges too.
+    reverse_for_stops(&mut change.plan);
     // How a unit is kept and what it waits for counts at once, so it is the same in both.
     for (id, next) in &mut change.next {
         let now = change.plan.units[id.0 as usize].clone();
@@ -148,17 +149,4 @@ fn grow(random: &mut Random, plan: &mut PlanPolicy) {
         members.retain(|member| !skipped(plan, *member));
     }
     plan.units.push(fresh);
-}
-
-/// Stops run in reverse of starts, for new edges too.
-fn orders(plan: &mut PlanPolicy) {
-    for at in 0..plan.units.len() {
-        for edge in plan.units[at].edges.clone() {
-            let other = &mut plan.units[edge.to.0 as usize];
-            let id = UnitId(at as u32);
-            if edge.orders_start && !other.stop_after.contains(&id) {
-                other.stop_after.push(id);
-            }
-        }
-    }
 }

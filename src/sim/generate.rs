@@ -22,7 +22,7 @@ const CALM: Duration = Duration::from_secs(400);
 pub fn generate(seed: u64) -> Scenario {
     let mut scenario = generate_ungoverned(seed);
     let mut random = Random::new(seed ^ 0x0060_7e40);
-    governed::add(&mut random, &mut scenario, Duration::from_millis(SCRIPT_MILLIS));
+    governed::add(&mut random, &mut scenario, SCRIPT_MILLIS);
     scenario
 }
 
@@ -91,11 +91,11 @@ pub(super) fn odd(random: &mut Random, most: u64) -> Duration {
     Duration::from_millis(random.below(most) * 10 + 3)
 }
 
-fn seconds(random: &mut Random, least: u64, span: u64) -> Duration {
+pub(super) fn seconds(random: &mut Random, least: u64, span: u64) -> Duration {
     Duration::from_secs(least + random.below(span))
 }
 
-fn id(at: u64) -> UnitId {
+pub(super) fn id(at: u64) -> UnitId {
     UnitId(at as u32)
 }
 
@@ -233,7 +233,7 @@ pub(super) fn stop(random: &mut Random) -> Stop {
 }
 
 /// Stops run in reverse of starts: as a plan would say it.
-fn reverse_for_stops(plan: &mut PlanPolicy) {
+pub(super) fn reverse_for_stops(plan: &mut PlanPolicy) {
     for at in 0..plan.units.len() {
         for edge in plan.units[at].edges.clone() {
             let to = edge.to.0 as usize;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::generate::odd;
+use super::generate::{id, odd, seconds};
 use super::{Act, Happening, Scenario, Trouble};
 use crate::plan::policy::{Governor, Kind, PlanPolicy, UnitId};
 use crate::supervisor::{Event, ExitStatus, Generation, Notify, Random, Request, Time};
@@ -13,8 +13,7 @@ use crate::supervisor::{Event, ExitStatus, Generation, Notify, Random, Request, 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Puts it among what happens anyway.
-pub(super) fn add(random: &mut Random, scenario: &mut Scenario, span: Duration) {
-    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+pub(super) fn add(random: &mut Random, scenario: &mut Scenario, millis: u64) {
     if random.percent(60) {
         govern(random, scenario);
     }
@@ -70,7 +69,7 @@ fn rename(plan: &mut PlanPolicy, odd_one: usize) {
 }
 
 fn governor(random: &mut Random, plan: &PlanPolicy) -> Governor {
-    let mut governor = Governor { within: Duration::from_secs(10 + random.below(50)), ..Governor::default() };
+    let mut governor = Governor { within: seconds(random, 10, 50), ..Governor::default() };
     if random.percent(65) {
         governor.restarts = Some(1 + random.below(6) as u32);
     }
@@ -78,11 +77,11 @@ fn governor(random: &mut Random, plan: &PlanPolicy) -> Governor {
         governor.concurrent = Some(1 + random.below(3) as u32);
     }
     if random.percent(40) {
-        governor.stagger = Duration::from_secs(1 + random.below(5));
+        governor.stagger = seconds(random, 1, 5);
     }
     if random.percent(40) {
         for _ in 0..=random.below(3) {
-            let unit = UnitId(random.below(plan.units.len() as u64) as u32);
+            let unit = id(random.below(plan.units.len() as u64));
             let process = matches!(plan.units[unit.0 as usize].kind, Kind::Service | Kind::Task { .. });
             if process && !governor.order.contains(&unit) {
                 governor.order.push(unit);
@@ -95,9 +94,9 @@ fn governor(random: &mut Random, plan: &PlanPolicy) -> Governor {
 fn holds(random: &mut Random, size: u64, millis: u64, added: &mut Vec<(Time, Happening)>) {
     for _ in 0..=random.below(4) {
         let units: Vec<UnitId> = match random.below(4) {
-            0 => (0..size).map(|at| UnitId(at as u32)).collect(),
-            1 => vec![UnitId(random.below(size) as u32), UnitId(random.below(size) as u32)],
-            _ => vec![UnitId(random.below(size) as u32)],
+            0 => (0..size).map(id).collect(),
+            1 => vec![id(random.below(size)), id(random.below(size))],
+            _ => vec![id(random.below(size))],
         };
         let at = random.below(millis);
         let hold = Happening::Ask(Request::Hold { units: units.clone(), held: true });
@@ -112,12 +111,12 @@ fn holds(random: &mut Random, size: u64, millis: u64, added: &mut Vec<(Time, Hap
 /// What units say of themselves, and what others say in their name.
 fn says(random: &mut Random, size: u64, millis: u64, added: &mut Vec<(Time, Happening)>) {
     for _ in 0..=random.below(8) {
-        let unit = UnitId(random.below(size) as u32);
+        let unit = id(random.below(size));
         let message = match random.below(5) {
             0 => Notify::Ready,
             1 => Notify::Status("loading".to_owned()),
             2 => Notify::Stopping,
-            _ => Notify::ExtendTimeout(Duration::from_secs(1 + random.below(30))),
+            _ => Notify::ExtendTimeout(seconds(random, 1, 30)),
         };
         let at = Time(Duration::from_millis(random.below(millis)));
         let happening = if random.percent(30) {
@@ -133,7 +132,7 @@ fn says(random: &mut Random, size: u64, millis: u64, added: &mut Vec<(Time, Happ
 /// For some time the program cannot be executed, or ends as soon as it runs.
 fn troubles(random: &mut Random, size: u64, millis: u64, added: &mut Vec<(Time, Happening)>) {
     for _ in 0..=random.below(3) {
-        let unit = UnitId(random.below(size) as u32);
+        let unit = id(random.below(size));
         let trouble = match random.below(3) {
             0 => Trouble::NotExecuted,
             1 => Trouble::Ends(ExitStatus::Code(1)),

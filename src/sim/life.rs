@@ -12,7 +12,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Act, Faults, Scenario, generate, generate_still, generate_ungoverned};
+use super::generate::{generate, generate_still, generate_ungoverned};
+use super::{Act, Faults, Scenario};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -9,7 +9,8 @@ const ATTEMPTS: usize = 300;
 /// did; the result fails, and is no longer than what was given.
 pub fn minimise(life: &Life, fails: &mut dyn FnMut(&Scenario) -> bool) -> Life {
     let mut search = Search { best: life.clone(), fails, attempts: 0 };
-    if !search.keep(Life { still: true, script: None, ..life.clone() }) && !life.still {
+    // Another world has another script. One that is the simplest already keeps what is left of its own.
+    if !life.still && !search.keep(Life { still: true, script: None, ..life.clone() }) && !life.ungoverned {
         search.keep(Life { ungoverned: true, script: None, ..life.clone() });
     }
     search.keep(Life { polite: true, ..search.best.clone() });

@@ -4,9 +4,10 @@
 //! it: an event queue ordered by (time, sequence) stands for the kernel, [`Oracle`] watches every event and action and
 //! knows nothing else, and the whole story comes back as a [`Report`]. The same scenario gives the same report.
 //!
-//! - `act.rs`: how a fake process behaves. `world.rs`: the kernel. `oracle.rs`: the rules over time.
+//! - `act.rs`: how a fake process behaves. `world.rs`: the kernel. `oracle/`: the rules over time.
 //! - `generate.rs`: a scenario from a seed, hostile on purpose; `changes.rs`: other plans and other runners in it;
-//!   `governed.rs`: holds, a governor, units that speak. `minimise.rs`: the shortest life that still fails. `life.rs`: a life as a line of text.
+//!   `governed.rs`: holds, a governor, units that speak. `minimise.rs`: the shortest life that still fails.
+//!   `life.rs`: a life as a line of text.
 //! - `rule.rs`: what users say must never be, or be at a time.
 //! - `text.rs`: scenarios as text, for named tests. `report.rs`: the story, one aligned line an event.
 //!
@@ -25,7 +26,7 @@ mod text;
 mod world;
 
 pub use act::{Act, Fate, LeftOvers, Sickness, Trouble};
-pub use generate::{generate, generate_still, generate_ungoverned};
+pub use generate::generate;
 pub use life::Life;
 pub use minimise::minimise;
 pub use oracle::{Finding, Law, Oracle};

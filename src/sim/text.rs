@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use super::act::{Act, Fate, LeftOvers, Sickness};
+use super::generate::reverse_for_stops;
 use super::{Faults, Happening, Scenario};
 use crate::plan::policy::{
     CausePattern, Edge, EdgeKind, Governor, Health, Kind, OnFailure, OnLimit, PlanPolicy, Ready, ReadyBy,
@@ -107,18 +108,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Stop order, and what edges wait for where they do not say.
+    /// Stop order, and what happens in order of time.
     fn finish(&mut self) {
-        let units = &mut self.scenario.plan.units;
-        for at in 0..units.len() {
-            for edge in units[at].edges.clone() {
-                let unit = UnitId(u32::try_from(at).unwrap_or(u32::MAX));
-                let other = &mut units[edge.to.0 as usize];
-                if edge.orders_start && !other.stop_after.contains(&unit) {
-                    other.stop_after.push(unit);
-                }
-            }
-        }
+        reverse_for_stops(&mut self.scenario.plan);
         self.scenario.script.sort_by_key(|(time, _)| *time);
     }
 

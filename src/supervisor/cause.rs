@@ -101,11 +101,8 @@ impl fmt::Display for End {
         match self {
             End::Exited { status, premature: false } => write!(f, "{}", status.words()),
             End::Exited { status, premature: true } => write!(f, "{} before it was ready", status.words()),
-            End::Step { name: Some(name), status, .. } => {
-                write!(f, "bootstrap step `{name}` {}", status.words())
-            }
-            End::Step { step, name: None, status } => {
-                write!(f, "bootstrap step {} {}", step + 1, status.words())
+            End::Step { step, name, status } => {
+                write!(f, "{} {}", step_words(*step, name.as_deref()), status.words())
             }
             End::NotStarted(failure) => write!(f, "{}", failure.message),
             End::NotReady { timeout, last: None } => write!(f, "not ready within {}", span(*timeout)),
@@ -119,11 +116,16 @@ impl fmt::Display for End {
     }
 }
 
+/// A bootstrap step by its name, or else by its number.
+pub(super) fn step_words(step: u32, name: Option<&str>) -> String {
+    let number = || (step + 1).to_string();
+    format!("bootstrap step {}", name.map_or_else(number, |name| format!("`{name}`")))
+}
+
 /// Whose doing the end of a process was, as far as the machine can know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Its own, the kernel's, or somebody else's.
-    #[default]
     Others,
     /// Somebody asked tenon to send it this signal (`tenon kill`).
     Asked,

@@ -1,5 +1,6 @@
 //! What a waiting unit still waits for. Reads states, changes nothing.
 
+use super::cause::Cause;
 use super::unit::{Desired, Life, Missing, Process, Starting, Waiting};
 use super::{Supervisor, Time};
 use crate::plan::policy::{Edge, EdgeKind, Kind, UnitId, Until};
@@ -38,12 +39,8 @@ impl Supervisor {
                 }
                 continue;
             }
-            let missing = if let Life::Waiting(waiting) = self.unit_at(unit).life() {
-                waiting.missing_since(edge)
-            } else {
-                None
-            };
-            let give_up_at = edge.timeout.map(|timeout| missing.unwrap_or(now) + timeout);
+            let missing = || self.unit_at(unit).missing_since(edge).unwrap_or(now);
+            let give_up_at = edge.timeout.map(|timeout| missing() + timeout);
             let expired = give_up_at.is_some_and(|at| at <= now);
             match edge.kind {
                 EdgeKind::Needs if self.has_reached(edge) => {}
@@ -68,15 +65,12 @@ impl Supervisor {
     }
 
     /// Who is missing now: what was missing before has been so since then.
-    pub(super) fn missing(&self, unit: UnitId, before: &Waiting, now: Time) -> Vec<Missing> {
+    pub(super) fn missing(&self, unit: UnitId, now: Time) -> Vec<Missing> {
         let edges = self.graph.edges(unit).iter();
+        let since = |edge: &Edge| self.unit_at(unit).missing_since(edge).unwrap_or(now);
         edges
             .filter(|edge| !self.has_reached(edge))
-            .map(|edge| Missing {
-                on: edge.to,
-                until: edge.until,
-                since: before.missing_since(edge).unwrap_or(now),
-            })
+            .map(|edge| Missing { on: edge.to, until: edge.until, since: since(edge) })
             .collect()
     }
 
@@ -183,7 +177,7 @@ impl Supervisor {
     }
 
     /// Whether a unit that is not where others need it will not get there by what it is doing now: it failed, is down,
-    /// unwell, not answering, or waits for such a one.
+    /// unwell, not answering, waits for such a one, or begins anew because another was restarted meanwhile.
     pub(super) fn is_stuck(&self, unit: UnitId) -> bool {
         let held = self.is_held_back(unit);
         let unit = self.unit_at(unit);
@@ -196,9 +190,8 @@ impl Supervisor {
             | Life::Unhealthy(_)
             | Life::Waiting(Waiting::Unreachable { .. }) => true,
             Life::Waiting(Waiting::ForOthers { .. }) => unit.ended || held,
-            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Stopping(_) | Life::Group(_) => {
-                false
-            }
+            Life::Stopping(_) => unit.cut_short && matches!(unit.cause(), Cause::Followed(_)),
+            Life::Preparing(_) | Life::Starting(_) | Life::Ready(_) | Life::Group(_) => false,
         }
     }
 

@@ -136,7 +136,7 @@ impl Turn<'_> {
                 (false, false) => {
                     self.publish(unit);
                     self.follow_at_last(unit);
-                    self.mend_at_last(unit);
+                    self.mend(unit);
                 }
             }
         }
@@ -145,6 +145,9 @@ impl Turn<'_> {
 
     /// What a held unit was not to follow meanwhile.
     fn follow_at_last(&mut self, unit: UnitId) {
+        if !std::mem::take(&mut self.unit_mut(unit).overtaken) {
+            return;
+        }
         for edge in self.machine.graph.edges(unit).to_vec() {
             let follows = edge.kind == EdgeKind::Needs && edge.restart_with;
             let is_there = matches!(self.unit(edge.to).state(), State::Ready | State::Unhealthy);
@@ -210,29 +213,22 @@ impl Supervisor {
 
     /// Those that could start, in the order in which the governor looks at them.
     fn queued(&self) -> Vec<UnitId> {
-        let mut queue: Vec<(usize, Time, UnitId)> = Vec::new();
-        for unit in self.ids() {
-            if let Some(since) = self.queued_since(unit) {
-                queue.push((self.rank(unit), since, unit));
-            }
-        }
-        if let Some(longest) = queue.iter().map(|(_, since, _)| *since).min() {
-            for (rank, _, unit) in &mut queue {
-                if self.has_started_after(*unit, longest) {
-                    *rank = self.policy.governor.order.len();
-                }
-            }
-        }
-        queue.sort_unstable();
-        queue.into_iter().map(|(_, _, unit)| unit).collect()
+        let queued = |unit: UnitId| Some((self.queued_since(unit)?, unit));
+        let mut queue: Vec<(Time, UnitId)> = self.ids().filter_map(queued).collect();
+        let Some(longest) = queue.iter().map(|(since, _)| *since).min() else { return Vec::new() };
+        queue.sort_by_cached_key(|(since, unit)| {
+            let had_its_turn = self.has_started_after(*unit, longest);
+            let rank = if had_its_turn { self.policy.governor.order.len() } else { self.rank(*unit) };
+            (rank, *since, *unit)
+        });
+        queue.into_iter().map(|(_, unit)| unit).collect()
     }
 
     /// Since when a unit waits that could start but for the governor.
     fn queued_since(&self, unit: UnitId) -> Option<Time> {
-        match self.unit_at(unit).life() {
-            Life::Waiting(Waiting::ForOthers { since, delay: Some(_), .. }) => Some(*since),
-            _ => None,
-        }
+        let life = self.unit_at(unit).life();
+        let Life::Waiting(Waiting::ForOthers { since, delay: Some(_), .. }) = life else { return None };
+        Some(*since)
     }
 
     fn has_started_after(&self, unit: UnitId, time: Time) -> bool {
@@ -253,8 +249,8 @@ impl Supervisor {
         let mut before = governor.order.iter().copied().take(place.unwrap_or(0));
         let since = self.queued_since(unit).unwrap_or(now);
         let comes_first = |first: &UnitId| {
-            let had_its_turn = self.has_started_after(*first, since) && !self.is_under_way(*first);
-            !behind.contains(first) && self.is_coming(*first) && !had_its_turn
+            let goes_on = self.is_under_way(*first) || self.has_precedence(*first, unit, since);
+            !behind.contains(first) && self.is_coming(*first) && goes_on
         };
         if let Some(first) = before.find(comes_first) {
             return Some(Delay::Order { first, until: None });
@@ -275,7 +271,7 @@ impl Supervisor {
                 return Some(Delay::Concurrent { under_way, limit });
             }
         }
-        if governor.stagger.is_zero() { None } else { self.stagger(unit, &behind, now) }
+        if governor.stagger.is_zero() { None } else { self.stagger(unit, since, &behind, now) }
     }
 
     /// When the automatic restarts began that count within this time, oldest first.
@@ -284,21 +280,29 @@ impl Supervisor {
     }
 
     /// Instances start apart. One that has been kept waiting for that goes before those that came later.
-    fn stagger(&self, unit: UnitId, behind: &BTreeSet<UnitId>, now: Time) -> Option<Delay> {
+    fn stagger(&self, unit: UnitId, since: Time, behind: &BTreeSet<UnitId>, now: Time) -> Option<Delay> {
         let gap = self.policy.governor.stagger;
-        let since = self.queued_since(unit).unwrap_or(now);
+        let instances = self.instances(unit);
+        let started = |other: &UnitId| Some((self.unit_at(*other).started_at?, *other));
+        let mut starts: Vec<(Time, UnitId)> = instances.iter().filter_map(started).collect();
+        starts.sort_unstable();
+        // The last start of another instance, if that is less than the gap ago.
+        let too_soon = |unit: UnitId| {
+            let last = starts.iter().rev().find(|(_, other)| *other != unit).copied();
+            last.filter(|(at, _)| now.since(*at) < gap)
+        };
         let waits_longer = |other: &UnitId| {
             let other_since = self.queued_since(*other).filter(|at| *at < since);
             let longer = other_since.is_some_and(|at| !self.has_precedence(unit, *other, at));
-            longer && !behind.contains(other)
+            *other != unit && longer && !behind.contains(other)
         };
-        for other in self.siblings(unit).into_iter().filter(waits_longer) {
-            if let Some((at, _)) = self.latest_start(other).filter(|(at, _)| now.since(*at) < gap) {
+        for other in instances.iter().copied().filter(waits_longer) {
+            if let Some((at, _)) = too_soon(other) {
                 return Some(Delay::Order { first: other, until: Some(at + gap) });
             }
         }
-        let (at, after) = self.latest_start(unit)?;
-        (now.since(at) < gap).then_some(Delay::Stagger { gap, after, until: at + gap })
+        let (at, after) = too_soon(unit)?;
+        Some(Delay::Stagger { gap, after, until: at + gap })
     }
 
     /// Whether a unit is to have its start before another one that has waited since then, by the governor's order.
@@ -307,18 +311,11 @@ impl Supervisor {
         listed && self.rank(unit) < self.rank(over) && !self.has_started_after(unit, since)
     }
 
-    /// The other instances of a unit's template.
-    fn siblings(&self, unit: UnitId) -> Vec<UnitId> {
+    /// The instances of a unit's template, itself among them; nobody if it is none.
+    fn instances(&self, unit: UnitId) -> Vec<UnitId> {
         let template = |unit: UnitId| template(&self.policy.units[unit.0 as usize].name);
         let own = template(unit);
-        let is_sibling = |other: &UnitId| *other != unit && own.is_some() && template(*other) == own;
-        self.ids().filter(is_sibling).collect()
-    }
-
-    /// Which other instance of its template was started last, and when.
-    fn latest_start(&self, unit: UnitId) -> Option<(Time, UnitId)> {
-        let started = |other: UnitId| Some((self.unit_at(other).started_at?, other));
-        self.siblings(unit).into_iter().filter_map(started).max()
+        self.ids().filter(|other| own.is_some() && template(*other) == own).collect()
     }
 
     /// Whether a unit is on its way to readiness, as the governor counts. A task that nobody declared a readiness of

@@ -76,15 +76,12 @@ impl Graph {
 
     /// The same units, those first that are to be down first; where there is no order, the last first.
     pub(super) fn in_stop_order(&self, units: Vec<UnitId>) -> Vec<UnitId> {
-        let mut left: BTreeSet<UnitId> = units.iter().copied().collect();
         let (mut open, mut ordered) = (units, Vec::new());
         while !open.is_empty() {
-            let waits = |unit: &UnitId| self.stop_after(*unit).iter().any(|first| left.contains(first));
+            let waits = |unit: &UnitId| self.stop_after(*unit).iter().any(|first| open.contains(first));
             // The order has no rings; if it had, somebody would be first all the same.
             let next = open.iter().rposition(|unit| !waits(unit)).unwrap_or(0);
-            let unit = open.remove(next);
-            left.remove(&unit);
-            ordered.push(unit);
+            ordered.push(open.remove(next));
         }
         ordered
     }

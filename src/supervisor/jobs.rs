@@ -4,9 +4,8 @@
 //! until it has come to an end, and that list is looked through at the end of every turn. Every request is answered
 //! exactly once:
 //!
-//! - *start*, *restart*: `Done` once every named unit is ready (or finished) by a start that counts; `Failed` at the
-//!   first attempt of one of them that fails or is taken along by an edge, or once one waits for a unit that is itself
-//!   stuck. The wish stays.
+//! - *start*, *restart*: `Done` once every named unit is ready (or finished); `Failed` at the first attempt of one of
+//!   them that fails or is taken along by an edge, or once one waits for a unit that is itself stuck. The wish stays.
 //! - *stop*: `Done` once no process of the named units is left.
 //! - `Superseded` when a later request wants the opposite of one of the named units.
 //! - `Refused` when nothing was changed.
@@ -249,23 +248,27 @@ fn refuse(lost: &[String]) -> Result<(), String> {
 }
 
 impl Supervisor {
-    /// Whether these may be stopped without having been named one by one: not those that are up and hold data.
+    /// Whether these, which a pattern has found, may be stopped: not those that are up, hold data and are not among
+    /// the named, be it that the pattern has found a group of theirs.
     ///
     /// # Errors
     /// Which ones, and how it can be done all the same.
-    pub fn refuse_by_pattern(&self, units: &[UnitId]) -> Result<(), String> {
-        let lost = self.data_holders(self.expand(units)?);
+    pub fn refuse_by_pattern(&self, units: &[UnitId], named: &[UnitId]) -> Result<(), String> {
+        let mut units = self.expand(units)?;
+        units.retain(|unit| !named.contains(unit));
+        let lost = self.data_holders(units);
         let Some(first) = lost.first() else { return Ok(()) };
-        let why = refuse(&lost).err().unwrap_or_default();
-        Err(format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
+        refuse(&lost)
+            .map_err(|why| format!("{why}, and so does naming it: `{first}` is not stopped by a pattern"))
     }
 
     /// Names of the units that are up, hold data, and would be reached by a stop of these (or a restart) with all that
     /// need them, without being named themselves (a pattern names nobody).
     pub fn data_reached(&self, units: &[UnitId], named: &[UnitId], restart: bool) -> Vec<String> {
         let Ok(units) = self.expand(units) else { return Vec::new() };
-        let mut reached = if restart { self.graph.all_dependents(&units) } else { self.toppled(&units) };
-        reached.extend(units.into_iter().filter(|unit| !reached.contains(unit)).collect::<Vec<_>>());
+        // What is at rest has no data to lose.
+        let mut reached =
+            if restart { [self.graph.all_dependents(&units), units].concat() } else { self.toppled(&units) };
         reached.retain(|unit| !named.contains(unit));
         self.data_holders(reached)
     }
@@ -308,9 +311,10 @@ impl Supervisor {
         refuse(&self.data_holders(reached))
     }
 
-    /// These, and whoever stops when they do.
+    /// Those of these that a stop ends, and whoever stops when they do: what is at rest takes nobody along.
     fn toppled(&self, stopped: &[UnitId]) -> Vec<UnitId> {
-        let mut reached = stopped.to_vec();
+        let moves = |unit: &UnitId| !self.unit_at(*unit).is_at_rest();
+        let mut reached: Vec<UnitId> = stopped.iter().copied().filter(moves).collect();
         let mut next = 0;
         while let Some(unit) = reached.get(next).copied() {
             for (who, edge) in self.graph.dependents(unit) {
@@ -332,8 +336,8 @@ impl Supervisor {
         holding.map(|unit| self.policy.units[unit.0 as usize].name.to_string()).collect()
     }
 
-    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off (unless it is held), or
-    /// a task that has succeeded, is left alone.
+    /// Whether a start that pulls this unit in has to do anything about it. One that is on its way, in back-off (unless
+    /// it is held), or a task that has succeeded, is left alone.
     fn is_pulled_up(&self, unit: UnitId) -> bool {
         match self.unit_at(unit).life() {
             Life::Inactive | Life::Failed => true,
@@ -389,13 +393,9 @@ impl Supervisor {
             return Some(format!("`{name}`: {}", end.map_or_else(String::new, ToString::to_string)));
         }
         let taken_along = matches!(unit.cause(), Cause::Fell { .. } | Cause::Followed(_));
-        if unit.state() == State::Stopping && taken_along {
-            return Some(format!("`{name}`: {}", unit.cause()));
-        }
-        if let Life::Waiting(Waiting::Unreachable { .. }) = unit.life() {
-            return Some(format!("`{name}`: {}", unit.cause()));
-        }
-        if self.is_held_back(part.unit) {
+        let stops = unit.state() == State::Stopping && taken_along;
+        let unreachable = matches!(unit.life(), Life::Waiting(Waiting::Unreachable { .. }));
+        if stops || unreachable || self.is_held_back(part.unit) {
             return Some(format!("`{name}`: {}", unit.cause()));
         }
         let root = self.stuck_root(part.unit, now)?;

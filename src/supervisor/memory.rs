@@ -68,6 +68,35 @@ pub struct Memory {
     pub cause: String,
 }
 
+impl Memory {
+    /// A unit that is wanted up and was started once, with nothing else to say of it.
+    pub fn plain(state: State, process: Option<(Phase, i32)>, generation: Generation) -> Self {
+        Self {
+            desired_up: true,
+            state,
+            process,
+            generation,
+            starts: 1,
+            restarts: 0,
+            recent: Vec::new(),
+            internal: false,
+            held: false,
+            origin: Origin::Planned,
+            settled: true,
+            ended: false,
+            since: None,
+            ready_at: Time::default(),
+            until: Time::default(),
+            rules_decide: false,
+            last_exit: None,
+            last_exit_by: By::Others,
+            stop_signal: None,
+            asked_signal: None,
+            cause: String::new(),
+        }
+    }
+}
+
 impl Supervisor {
     /// What the next runner is to know of a unit.
     pub fn memory(&self, id: UnitId) -> Option<Memory> {
@@ -122,7 +151,18 @@ fn origin_to_come(unit: &Unit) -> Origin {
             origin_after(cause).unwrap_or(unit.origin)
         }
         Life::Stopping(Stopping { then: Then::Decide { .. }, .. }) => Origin::Automatic,
-        _ => unit.origin,
+        Life::Stopping(Stopping { then: Then::Stay(_), .. })
+        | Life::Inactive
+        | Life::Waiting(_)
+        | Life::Preparing(_)
+        | Life::Starting(_)
+        | Life::Ready(_)
+        | Life::Unhealthy(_)
+        | Life::Backoff { .. }
+        | Life::Finished
+        | Life::Failed
+        | Life::Skipped
+        | Life::Group(_) => unit.origin,
     }
 }
 
@@ -139,6 +179,9 @@ impl Turn<'_> {
             if let Some(memory) = memory.filter(|_| !matches!(self.policy(unit).kind, Kind::Group { .. })) {
                 self.recall(unit, &memory);
             }
+        }
+        for unit in self.machine.ids() {
+            self.unit_mut(unit).overtaken = self.machine.was_overtaken(unit);
         }
     }
 
@@ -286,6 +329,21 @@ impl Turn<'_> {
                 None,
             ) => None,
         }
+    }
+}
+
+impl Supervisor {
+    /// Whether a unit that it is to follow was restarted while it was held and ready, under an earlier runner. Of what
+    /// happened before it was ready, nobody knows whether it came before its process.
+    fn was_overtaken(&self, unit: UnitId) -> bool {
+        let known = self.unit_at(unit);
+        let Life::Ready(own) = known.life() else { return false };
+        let mut edges = self.graph.edges(unit).iter().filter(|edge| edge.restart_with);
+        known.held
+            && edges.any(|edge| {
+                let other = self.unit_at(edge.to).life();
+                matches!(other, Life::Ready(up) if own.ready_at < up.ready_at)
+            })
     }
 }
 

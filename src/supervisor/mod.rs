@@ -2,7 +2,7 @@
 //!
 //! [`Supervisor::step`]`(now, event, &mut actions)` changes the machine and appends what is to be done; it cannot
 //! fail, block, or read anything else. What follows is its specification; `table.rs` is the same in one match per
-//! state, and `docs/ARCHITECTURE.md` shows that table.
+//! state, and `docs/state-table.md` shows that table.
 //!
 //! # What there is of each unit
 //!

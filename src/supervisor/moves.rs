@@ -51,8 +51,7 @@ impl Turn<'_> {
     /// The time-out of an edge counts for as long as the other unit is missing without a break: one that was there and
     /// has gone again has its whole time to come back.
     fn note_missing(&mut self, unit: UnitId) {
-        let Life::Waiting(before) = self.unit(unit).life() else { return };
-        let now_missing = self.machine.missing(unit, before, self.now);
+        let now_missing = self.machine.missing(unit, self.now);
         if let Life::Waiting(Waiting::ForOthers { missing, .. }) = self.unit_mut(unit).life_mut() {
             *missing = now_missing;
         }
@@ -82,6 +81,8 @@ impl Turn<'_> {
         this.stop_signal = None;
         this.asked_signal = None;
         this.cut = false;
+        this.cut_short = false;
+        this.overtaken = false;
         if matches!(self.policy(unit).kind, Kind::External { .. }) {
             self.start_external(unit);
         } else {
@@ -324,10 +325,22 @@ impl Turn<'_> {
     /// Another unit was restarted and is ready: a process older than that start is replaced.
     pub(super) fn follow(&mut self, unit: UnitId, other: UnitId) {
         let older = self.unit(unit).generation < self.unit(other).generation;
-        let held = self.unit(unit).held;
-        if older && !held && !self.policy(unit).holds_data {
-            self.stop(unit, Then::Again(Cause::Followed(self.name(other))));
+        let starting = matches!(self.unit(unit).life(), Life::Starting(_));
+        // An external that has not answered yet has nothing to be replaced: it is asked on, within its time.
+        let open = starting && self.machine.is_external(unit);
+        if !older || open || self.policy(unit).holds_data {
+            return;
         }
+        if self.unit(unit).held {
+            self.unit_mut(unit).overtaken = true;
+            return;
+        }
+        // Were this no end of its start, a loop of the other's restarts would keep everybody waiting for this one.
+        if starting {
+            self.unit_mut(unit).cut_short = true;
+            self.settle(unit);
+        }
+        self.stop(unit, Then::Again(Cause::Followed(self.name(other))));
     }
 }
 

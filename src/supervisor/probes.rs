@@ -219,7 +219,7 @@ impl Turn<'_> {
                 up.complaint = Some(found.clone());
                 if was_well && up.failures >= watch.failures {
                     up.degraded = None;
-                    self.lose(unit, watch, found);
+                    self.lose(unit, found);
                 }
             }
             Verdict::Pass => self.well(unit, watch, None),
@@ -246,7 +246,7 @@ impl Turn<'_> {
     }
 
     /// A ready unit has failed its probe too often.
-    fn lose(&mut self, unit: UnitId, watch: Watch, found: String) {
+    fn lose(&mut self, unit: UnitId, found: String) {
         let policy = self.machine.plan();
         let policy = &policy.units[unit.0 as usize];
         if let Kind::External { stop_on_loss } = policy.kind {
@@ -257,28 +257,21 @@ impl Turn<'_> {
             return;
         }
         let Life::Ready(up) = self.unit(unit).life().clone() else { return };
-        self.enter(unit, Life::Unhealthy(up), Cause::Ended(End::Unhealthy(found.clone())));
-        self.mend(unit, watch, found);
+        self.enter(unit, Life::Unhealthy(up), Cause::Ended(End::Unhealthy(found)));
+        self.mend(unit);
     }
 
-    /// An unhealthy unit is restarted, if its health is to do that and nobody holds it.
-    fn mend(&mut self, unit: UnitId, watch: Watch, found: String) {
-        let end = End::Unhealthy(found);
+    /// An unhealthy unit is restarted, if its health is to do that and nobody holds it: at once, or at the end of a hold.
+    pub(super) fn mend(&mut self, unit: UnitId) {
+        let Life::Unhealthy(up) = self.unit(unit).life() else { return };
+        let end = End::Unhealthy(up.complaint.clone().unwrap_or_default());
+        let restarts = watch(self.policy(unit)).is_some_and(|watch| watch.restart);
         // Readiness has ended where health did.
         let ready_for = self.unit(unit).ready_for(self.unit(unit).since());
         let retried = restart::may_retry(&self.policy(unit).restart, &end).is_ok();
-        if watch.restart && !self.unit(unit).held && retried {
+        if restarts && !self.unit(unit).held && retried {
             self.attempt_failed(unit, &end);
             self.stop(unit, Then::Decide { end, ready_for });
-        }
-    }
-
-    /// What failed while the unit was held, and was only shown.
-    pub(super) fn mend_at_last(&mut self, unit: UnitId) {
-        let Life::Unhealthy(up) = self.unit(unit).life() else { return };
-        let found = up.complaint.clone().unwrap_or_default();
-        if let Some(watch) = watch(self.policy(unit)) {
-            self.mend(unit, watch, found);
         }
     }
 }

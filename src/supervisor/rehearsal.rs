@@ -5,9 +5,7 @@
 //! is too small are those that [`shutdown`](super::shutdown) deals out.
 
 use super::action::Action;
-use super::cause::By;
 use super::event::{Event, ExitStatus, Generation, Phase};
-use super::governor::Origin;
 use super::memory::Memory;
 use super::snapshot::State;
 use super::stops::SIGKILL;
@@ -96,29 +94,9 @@ fn memories(plan: &PlanPolicy) -> Vec<Option<Memory>> {
             Kind::Task { has_command: true } => State::Starting,
             Kind::Task { has_command: false } | Kind::Group { .. } | Kind::External { .. } => return None,
         };
-        unit.skipped.is_none().then(|| Memory {
-            desired_up: true,
-            state,
-            process: Some((Phase::Main, number)),
-            generation: Generation(u64::from(number.unsigned_abs())),
-            starts: 1,
-            restarts: 0,
-            recent: Vec::new(),
-            internal: false,
-            held: false,
-            origin: Origin::Planned,
-            settled: true,
-            ended: false,
-            since: None,
-            ready_at: Time::default(),
-            until: Time::default(),
-            rules_decide: false,
-            last_exit: None,
-            last_exit_by: By::Others,
-            stop_signal: None,
-            asked_signal: None,
-            cause: String::new(),
-        })
+        let generation = Generation(u64::from(number.unsigned_abs()));
+        let process = Some((Phase::Main, number));
+        unit.skipped.is_none().then(|| Memory::plain(state, process, generation))
     };
     (1..).zip(&plan.units).map(memory).collect()
 }

@@ -33,13 +33,12 @@ impl Turn<'_> {
             unit.next = None;
         }
         for (unit, policy) in next {
-            let Some(known) = self.machine.units.get_mut(unit.0 as usize) else { continue };
-            if known.is_down() {
-                if let Some(place) = plan.units.get_mut(unit.0 as usize) {
-                    *place = policy;
-                }
-            } else {
+            // Who is down or not there yet has its next start before it.
+            let known = self.machine.units.get_mut(unit.0 as usize);
+            if let Some(known) = known.filter(|known| !known.is_down()) {
                 known.next = Some(Box::new(policy));
+            } else if let Some(place) = plan.units.get_mut(unit.0 as usize) {
+                *place = policy;
             }
         }
         self.machine.graph = Graph::new(&plan);

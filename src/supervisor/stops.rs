@@ -157,25 +157,21 @@ impl Turn<'_> {
         }
         *process = None;
         let (stage, then) = (*stage, then.clone());
-        if status.is_some() {
+        if let Some(status) = status {
             this.trace = true;
-        }
-        if gone == Phase::Main && status.is_some() {
-            this.last_exit = status;
-            let killed_by = match status {
-                Some(ExitStatus::Signal { signal, .. }) => Some(signal),
-                Some(ExitStatus::Code(_) | ExitStatus::Unknown) | None => None,
-            };
-            // Held, and KILL sent: a runner before this one had come as far as that.
-            let killed = matches!(stage, Stage::Killed { .. })
-                || stage == Stage::Held && this.stop_signal == Some(SIGKILL);
-            this.last_exit_by = if killed {
-                By::Ladder
-            } else if killed_by.is_some() && killed_by == this.stop_signal {
-                By::Stop
-            } else {
-                status.map_or(By::Others, |status| By::unasked(status, this.asked_signal))
-            };
+            if gone == Phase::Main {
+                // Held, and KILL sent: a runner before this one had come as far as that.
+                let killed = matches!(stage, Stage::Killed { .. })
+                    || stage == Stage::Held && this.stop_signal == Some(SIGKILL);
+                let stopped =
+                    matches!(status, ExitStatus::Signal { signal, .. } if Some(signal) == this.stop_signal);
+                this.last_exit = Some(status);
+                this.last_exit_by = match (killed, stopped) {
+                    (true, _) => By::Ladder,
+                    (false, true) => By::Stop,
+                    (false, false) => By::unasked(status, this.asked_signal),
+                };
+            }
         }
         if !this.trace || scope == Scope::Main {
             self.come_to_rest(unit, then);

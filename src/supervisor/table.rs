@@ -2,7 +2,7 @@
 //!
 //! [`decide`] is the whole table: one function a state, one arm an input, no catch-all, so that a new state or input
 //! does not compile until every pair is decided. It looks at nothing but the pair; conditions are checked by the
-//! moves (`moves.rs`, `processes.rs`, `probes.rs`). The documentation's table is rendered from it by [`markdown`].
+//! moves (`moves.rs`, `stops.rs`, `probes.rs`). The documentation's table is rendered from it by [`markdown`].
 
 use std::fmt::Write as _;
 

@@ -8,8 +8,8 @@ use snapshot::State;
 mod looks;
 
 /// A machine with a plan from scenario text, everything asked of the shell answered at once and well.
-struct Bench {
-    machine: Supervisor,
+pub(super) struct Bench {
+    pub(super) machine: Supervisor,
     now: Time,
     actions: Vec<Action>,
     pids: i32,
@@ -17,7 +17,10 @@ struct Bench {
 
 impl Bench {
     fn new(plan: &str) -> Self {
-        let plan = parse(plan).expect("the plan can be read").plan;
+        Self::of(parse(plan).expect("the plan can be read").plan)
+    }
+
+    pub(super) fn of(plan: PlanPolicy) -> Self {
         let mut bench =
             Self { machine: Supervisor::new(1), now: Time::default(), actions: Vec::new(), pids: 100 };
         bench.tell(Event::PlanLoaded(plan));
@@ -120,6 +123,35 @@ fn whose_data_a_request_would_reach_is_known_before() {
     let (unit, job) = (bench.id("vault"), JobId(1));
     bench.tell(Event::Request(job, Request::Stop { units: vec![unit], with_dependents: false }));
     check(&bench, &["store"], false, &[]);
+    // Who is at rest takes nobody along.
+    let mut bench = Bench::new("unit setup task\nunit store needs=setup holds_data");
+    check(&bench, &["setup"], false, &["store"]);
+    bench.exited("setup", ExitStatus::Code(0));
+    check(&bench, &["setup"], false, &[]);
+}
+
+#[test]
+fn a_pattern_loses_no_data_but_what_is_named_beside_it() {
+    let bench = Bench::new(
+        "unit store holds_data
+         unit vault holds_data
+         unit web
+         unit all group=store,web",
+    );
+    let check = |found: &[&str], named: &[&str], expected: Option<&str>| {
+        let ids = |names: &[&str]| names.iter().map(|name| bench.id(name)).collect::<Vec<_>>();
+        let refused = bench.machine.refuse_by_pattern(&ids(found), &ids(named)).err();
+        let first = refused.as_deref().and_then(|why| why.rsplit('`').nth(1));
+        assert_eq!(first, expected, "{found:?} {named:?}: {refused:?}");
+    };
+    check(&["web"], &[], None);
+    check(&["store", "web"], &[], Some("store"));
+    check(&["all"], &[], Some("store"));
+    // The pattern has found its group too.
+    check(&["all", "web"], &["store"], None);
+    check(&["all", "web", "vault"], &["store"], Some("vault"));
+    // Who names a group names none of its members.
+    check(&["store"], &["all"], Some("store"));
 }
 
 #[test]

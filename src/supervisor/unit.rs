@@ -53,6 +53,8 @@ pub(super) struct Unit {
     pub last_exit_by: By,
     /// The budget of the shutdown leaves it less than its ladder.
     pub cut: bool,
+    /// Its current start was ended for another's restart before it was ready.
+    pub cut_short: bool,
     /// The signal of the stop ladder that the current start has been sent last.
     pub stop_signal: Option<i32>,
     /// The last signal that somebody had sent to it on request, not as part of a stop.
@@ -61,6 +63,8 @@ pub(super) struct Unit {
     pub says: Option<String>,
     /// It is not to be started again by itself. Written by requests only.
     pub held: bool,
+    /// A unit that it is to follow was restarted while it was held.
+    pub overtaken: bool,
     /// Why its next start comes about, or its latest one did.
     pub origin: Origin,
     /// When its latest start began, as far as this runner knows.
@@ -96,7 +100,7 @@ pub(super) enum Waiting {
     ForOthers {
         /// Since when.
         since: Time,
-        /// The others whose edge has a time-out and that are not where it wants them.
+        /// The others that are not where its edges want them.
         missing: Vec<Missing>,
         /// The first edge time-out still ahead.
         give_up_at: Option<Time>,
@@ -110,7 +114,7 @@ pub(super) enum Waiting {
     },
 }
 
-/// Somebody who is waited for, but not for ever.
+/// Somebody who is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
     pub on: UnitId,
@@ -244,6 +248,12 @@ pub(super) struct Watch {
 }
 
 impl Unit {
+    /// Since when an edge has been missing the other unit without a break, if it was when last looked at.
+    pub(super) fn missing_since(&self, edge: &Edge) -> Option<Time> {
+        let Life::Waiting(Waiting::ForOthers { missing, .. }) = self.life() else { return None };
+        missing.iter().find(|missing| missing.is_of(edge)).map(|missing| missing.since)
+    }
+
     /// A unit before anything has happened.
     pub(super) fn new(life: Life, cause: Cause, now: Time) -> Self {
         Self {
@@ -262,10 +272,12 @@ impl Unit {
             last_exit: None,
             last_exit_by: By::Others,
             cut: false,
+            cut_short: false,
             stop_signal: None,
             asked_signal: None,
             says: None,
             held: false,
+            overtaken: false,
             origin: Origin::Planned,
             started_at: None,
             next: None,
@@ -421,12 +433,6 @@ impl Waiting {
     /// Waits for others from now on.
     pub(super) const fn for_others(now: Time) -> Self {
         Waiting::ForOthers { since: now, missing: Vec::new(), give_up_at: None, delay: None }
-    }
-
-    /// Since when an edge has been missing the other unit without a break, if it was when last looked at.
-    pub(super) fn missing_since(&self, edge: &Edge) -> Option<Time> {
-        let Waiting::ForOthers { missing, .. } = self else { return None };
-        missing.iter().find(|missing| missing.is_of(edge)).map(|missing| missing.since)
     }
 }
 

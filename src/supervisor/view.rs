@@ -1,6 +1,6 @@
 //! How the machine looks from outside: snapshots, the causal chain, and how far a unit is from a goal.
 
-use super::cause::Cause;
+use super::cause::{Cause, step_words};
 use super::gate::Blocker;
 use super::governor::Delay;
 use super::snapshot::{Goal, Progress, State, UnitSnapshot, WhyLink};
@@ -60,8 +60,7 @@ impl Supervisor {
             }
             Life::Preparing(Preparing::Step { step, .. }) => {
                 let name = self.policy.units[id.0 as usize].step_names.get(*step as usize);
-                let number = || (step + 1).to_string();
-                Some(format!("bootstrap step {}", name.map_or_else(number, |name| format!("`{name}`"))))
+                Some(step_words(*step, name.map(String::as_str)))
             }
             Life::Starting(Starting { last, .. }) => last.clone(),
             Life::Unhealthy(Up { complaint, .. }) => complaint.clone(),

@@ -320,3 +320,22 @@ fn data_that_is_not_there_is_not_lost() {
          3s reply 1 done",
     );
 }
+
+#[test]
+fn what_was_restarted_before_a_process_began_is_not_followed_at_the_end_of_a_hold() {
+    check(
+        "unit db  delays=0s
+         unit api needs=db:follow
+         does db  dies=500ms/1 | lives
+         does api prepare=1s
+         at 2s hold api
+         at 3s unhold api
+         until 5s",
+        "0s db ready
+         0s api preparing
+         500ms db ready
+         1s api ready
+         2s reply 1 done
+         3s reply 2 done",
+    );
+}

@@ -93,18 +93,7 @@ impl Defective {
 
     fn falsified(&self, event: Event) -> Event {
         match (self.defect, event) {
-            (
-                Defect::IgnoresOrder
-                | Defect::IgnoresLimits
-                | Defect::IgnoresStopOrder
-                | Defect::ForgetsData
-                | Defect::IgnoresBudget
-                | Defect::IgnoresColdStarts
-                | Defect::IgnoresStagger
-                | Defect::IgnoresTurns
-                | Defect::NeverForgets,
-                Event::PlanLoaded(plan),
-            ) => Event::PlanLoaded(self.falsified_plan(plan)),
+            (_, Event::PlanLoaded(plan)) => Event::PlanLoaded(self.falsified_plan(plan)),
             (Defect::TakesLateReports, Event::Exited { unit, generation, phase, status }) => {
                 let generation = self.current.get(&unit).copied().unwrap_or(generation);
                 Event::Exited { unit, generation, phase, status }

@@ -557,3 +557,55 @@ fn in_a_hurry_nobody_waits_for_anybody() {
          1.5s exit 0",
     );
 }
+
+#[test]
+fn a_loop_of_restarts_keeps_nobody_waiting_for_who_follows_it() {
+    // The start that is cut short has come to its end, for who only wants an order and for a request that waits for it.
+    check(
+        "unit db  delays=1s
+         unit api needs=db:follow ready=poll/1s
+         unit web wants=api
+         unit app needs=api
+         does db  dies=2s/1
+         does api ready=5s term=1s
+         at 1s start app
+         until 5s",
+        "0s web waiting (on api: waiting itself)
+         0s app waiting (on api: waiting itself)
+         0s db ready
+         0s api starting
+         2s db backoff (exited with 1)
+         3s db ready
+         3s api stopping
+         3s api SIGTERM to main
+         3s reply 1 failed: `app` waits for `api`: `db` was restarted
+         3s web ready
+         4s api starting
+         5s db backoff (exited with 1)",
+    );
+}
+
+#[test]
+fn an_external_that_has_not_answered_follows_no_restart() {
+    check(
+        "unit db   delays=1s
+         unit pool external needs=db:follow ready=poll/1s timeout=5s
+         unit web  wants=pool
+         does db   dies=2s/1
+         does pool ready=never
+         at 1s start pool
+         until 9s",
+        "0s web waiting (on pool: waiting itself)
+         0s db ready
+         0s pool starting
+         2s db backoff (exited with 1)
+         3s db ready
+         5s db backoff (exited with 1)
+         5s pool waiting (unreachable: not yet)
+         5s reply 1 failed: `pool`: not ready within 5s (not yet)
+         5s web ready
+         6s db ready
+         8s db backoff (exited with 1)
+         9s db ready",
+    );
+}

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tenon::sim::{Finding, Life, Scenario, generate, minimise, run};
+use tenon::sim::{Finding, Happening, Life, Scenario, generate, minimise, run};
 use tenon::supervisor::Supervisor;
 
 /// Enough to meet each hostility several times, and done within seconds.
@@ -123,6 +123,20 @@ fn a_life_is_a_line_of_text_and_back() {
         assert_eq!(text.parse::<Life>().map(|life| life.to_string()), Ok(text.to_owned()));
     }
     assert!("7 scrip=1".parse::<Life>().is_err() && "still".parse::<Life>().is_err());
+}
+
+#[test]
+fn a_life_of_an_earlier_world_keeps_its_script_when_it_is_made_shorter() {
+    let is_of_its_world = |scenario: &Scenario, life: &Life| match (life.still, life.ungoverned) {
+        (true, _) => true,
+        (false, _) => scenario.script.iter().any(|(_, what)| matches!(what, Happening::RunnerDies { .. })),
+    };
+    for text in ["60115 still script=0,4", "200097 ungoverned script=26,31"] {
+        let life: Life = text.parse().expect("a life");
+        let mut fails = |scenario: &Scenario| scenario.script.len() >= 2 && is_of_its_world(scenario, &life);
+        assert!(fails(&life.scenario()), "{text}");
+        assert_eq!(minimise(&life, &mut fails).script, life.script, "{text}");
+    }
 }
 
 #[test]

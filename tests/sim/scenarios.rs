@@ -204,6 +204,30 @@ fn a_stop_that_would_lose_data_is_refused_and_says_what() {
 }
 
 #[test]
+fn a_stop_of_what_is_at_rest_loses_no_data() {
+    // Nobody goes along with a task that is done or a master that has failed already.
+    check(
+        "unit setup  task
+         unit master max=0
+         unit store  needs=setup:finished,master holds_data
+         does setup  dies=1s/0
+         does master dies=3s/1
+         at 4s stop setup
+         at 5s stop master
+         until 20s",
+        "0s store waiting (on setup: waiting itself, master: waiting itself)
+         0s setup starting
+         0s master ready
+         1s setup finished
+         1s store ready
+         3s master failed (exited with 1; 0 restarts used up)
+         4s reply 1 done
+         5s master inactive (stop requested)
+         5s reply 2 done",
+    );
+}
+
+#[test]
 fn who_holds_data_outlives_the_failure_of_what_it_needs_and_stops_last() {
     check(
         "unit master max=0

@@ -203,12 +203,7 @@ impl Teller<'_> {
         let before = Scenario { until: Time(at), ..self.scenario.clone() };
         run(&before, &mut machine);
         let state = |id: UnitId| machine.unit(id).map_or(State::Skipped, |unit| unit.state);
-        let is_up = |id| {
-            matches!(
-                state(id),
-                State::Preparing | State::Starting | State::Ready | State::Unhealthy | State::Stopping
-            )
-        };
+        let is_up = |id| state(id).has_process();
         let is_free = |id| state(id) == State::Skipped;
         let destructive = args.windows(2).filter(|pair| pair[0] == "--allow-destructive");
         let allowed = Allowed {

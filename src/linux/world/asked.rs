@@ -145,11 +145,11 @@ impl Runner for World {
         let request = match request {
             JobRequest::Start { units, replace } => Request::Start { units: self.ids(&units)?, replace },
             JobRequest::Stop { units, by_pattern, with_dependents } => {
-                self.refuse_by_pattern(&by_pattern, with_dependents)?;
+                self.refuse_by_pattern(&units, &by_pattern, with_dependents)?;
                 Request::Stop { units: self.ids(&units)?, with_dependents }
             }
             JobRequest::Restart { units, by_pattern, with_dependents } => {
-                self.refuse_by_pattern(&by_pattern, with_dependents)?;
+                self.refuse_by_pattern(&units, &by_pattern, with_dependents)?;
                 Request::Restart { units: self.ids(&units)?, with_dependents }
             }
             JobRequest::Kill { unit, signal, scope } => {
@@ -212,10 +212,16 @@ impl World {
         names.iter().map(|name| self.id(name)).collect()
     }
 
-    /// Data is lost by name only.
-    fn refuse_by_pattern(&self, by_pattern: &[String], allowed: bool) -> Result<(), Error> {
-        let units = self.ids(by_pattern)?;
-        if allowed { Ok(()) } else { self.supervisor.refuse_by_pattern(&units).map_err(Error::Refused) }
+    /// Data is lost by name only. Of the units asked for, those are named that no pattern has found.
+    fn refuse_by_pattern(&self, units: &[String], by_pattern: &[String], allowed: bool) -> Result<(), Error> {
+        let found = self.ids(by_pattern)?;
+        let mut named = self.ids(units)?;
+        named.retain(|unit| !found.contains(unit));
+        if allowed {
+            Ok(())
+        } else {
+            self.supervisor.refuse_by_pattern(&found, &named).map_err(Error::Refused)
+        }
     }
 
     /// Asks both sets of a unit at once; sets without probes are answered for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LAST_WORDS, Law, Oracle};
+use super::{LAST_WORDS, LONG, Law, Oracle};
 use crate::plan::policy::{EdgeKind, Kind, UnitId};
 use crate::supervisor::{Action, Generation, JobId, Phase, Time};
 
@@ -49,7 +49,7 @@ impl Oracle {
         }
         self.highest = self.highest.max(generation.0);
         let seen = self.get(unit);
-        if seen.is_live() || seen.preparing {
+        if seen.is_up() {
             self.find(Law::OneProcess, Some(unit), "starts while its last start is not gone");
         }
         if !self.get(unit).wanted {
@@ -114,9 +114,8 @@ impl Oracle {
                 return Some(format!("`{name}` is {:?}", edge.until));
             }
         }
-        let conflict = self.ids().find(|other| {
-            (self.get(*other).is_live() || self.get(*other).preparing) && self.are_in_conflict(unit, *other)
-        });
+        let conflict =
+            self.ids().find(|other| self.get(*other).is_up() && self.are_in_conflict(unit, *other));
         conflict.map(|other| format!("`{}` is down", self.plan.units[other.0 as usize].name))
     }
 
@@ -219,7 +218,10 @@ impl Oracle {
                 .iter()
                 .any(|edge| edge.to == unit && edge.kind == EdgeKind::Needs && !edge.keep_on_stop);
             let kept = self.plan.units[other.0 as usize].holds_data;
-            let goes = all || !self.get(other).wanted || (needs && !kept);
+            // An edge that came after the fall takes nobody along.
+            let newer = self.get(unit).away_since.is_some_and(|at| at < self.plan_since);
+            let follows = needs && !kept && (!newer || self.get(other).dragged);
+            let goes = all || !self.get(other).wanted || follows;
             if other != unit && goes && self.get(other).is_live() {
                 let name = self.plan.units[other.0 as usize].name.clone();
                 self.find(Law::StopOrder, Some(unit), &format!("stopped before `{name}`"));
@@ -229,21 +231,11 @@ impl Oracle {
 
     /// Units that hold data, and those that stop only after one of them, directly or not.
     fn who_stops_after_data(&self) -> Vec<UnitId> {
-        let mut later: Vec<UnitId> =
-            self.ids().filter(|unit| self.plan.units[unit.0 as usize].holds_data).collect();
-        let mut next = 0;
-        while let Some(of) = later.get(next).copied() {
-            for other in self.ids() {
-                let waits = self.plan.units[other.0 as usize].stop_after.iter();
-                let waits =
-                    waits.flat_map(|before| super::members(&self.plan, *before)).any(|before| before == of);
-                if waits && !later.contains(&other) {
-                    later.push(other);
-                }
-            }
-            next += 1;
-        }
-        later
+        let holds_data = |unit: &UnitId| self.plan.units[unit.0 as usize].holds_data;
+        self.closure(self.ids().filter(holds_data).collect(), |other, of| {
+            let mut before = self.plan.units[other.0 as usize].stop_after.iter();
+            before.any(|before| super::members(&self.plan, *before).contains(&of))
+        })
     }
 
     fn judge_probe(&mut self, unit: UnitId, generation: Generation) {
@@ -318,7 +310,7 @@ impl Oracle {
         for unit in self.ids() {
             let seen = self.get(unit).clone();
             let asking = self.is_external(unit) && seen.starts > 0 && !seen.dragged;
-            let active = seen.is_live() || seen.preparing || asking;
+            let active = seen.is_up() || asking;
             let due = seen.no_later.is_none_or(|at| at < self.now);
             let stopped = seen.signalled_at.is_some_and(|at| at + LONG < self.now);
             if seen.is_live() && stopped {
@@ -337,13 +329,12 @@ impl Oracle {
             }
             self.judge_unwell(unit);
         }
-        let late: Vec<JobId> =
-            self.requests.iter().filter(|(_, asking)| !asking.answered).map(|(job, _)| *job).collect();
+        let late = self.requests.iter().filter(|(_, asking)| {
+            !asking.answered && !asking.wanted.iter().any(|unit| self.awaits_the_governor(*unit))
+        });
+        let late: Vec<JobId> = late.map(|(job, _)| *job).collect();
         for job in late {
             self.find(Law::OneAnswer, None, &format!("request {} is not answered", job.0));
         }
     }
 }
-
-/// No stop takes longer than this in any simulated world.
-const LONG: Duration = Duration::from_secs(200);

@@ -13,6 +13,7 @@ impl Oracle {
         if self.shutdown_at.is_some() {
             return;
         }
+        let failing: Vec<bool> = self.ids().map(|unit| self.own_failure(unit).is_some()).collect();
         let before = std::mem::take(&mut self.plan);
         if before.governor != change.plan.governor {
             self.restarts.clear();
@@ -34,24 +35,29 @@ impl Oracle {
                 Some(true) if !skipped && !self.is_group(unit) => {
                     let stopping = !self.get(unit).wanted;
                     self.named(unit, true, stopping);
-                    self.hear_asked(unit, true, false);
+                    self.get_mut(unit).asked_for = Asked::Perhaps;
                 }
                 Some(_) => {}
             }
+            // Another plan stops nobody. What has failed while it is held is looked at again when that is over.
+            let failed = failing.get(at).copied().unwrap_or_default();
+            let seen = self.get_mut(unit);
+            seen.tolerated |= seen.unhealthy && !failed && seen.held_since.is_none();
             // Nobody asks for its health any more.
             if self.plan.units[at].health.is_none() && !self.is_external(unit) {
                 let seen = self.get_mut(unit);
                 (seen.unhealthy, seen.unhealthy_at, seen.failures) = (false, None, 0);
+                seen.tolerated = false;
             }
             let seen = self.get(unit);
-            if !seen.is_live() && !seen.preparing {
+            if !seen.is_up() {
                 self.take_next(unit);
             }
         }
         for unit in &change.restart {
-            self.hear_asked(*unit, true, false);
             let seen = self.get_mut(*unit);
-            seen.named |= seen.is_live() || seen.preparing;
+            seen.asked_for = Asked::Perhaps;
+            seen.named |= seen.is_up();
             seen.preparing = false;
         }
     }
@@ -79,6 +85,7 @@ impl Oracle {
         self.take_plan(plan);
         self.plan_since = self.now;
         self.next.clear();
+        self.looked_at = None;
         self.requests.values_mut().for_each(|asking| asking.answered = true);
         // What the last runner had counted is not written down.
         self.restarts.clear();
@@ -105,6 +112,9 @@ impl Oracle {
         seen.asked = false;
         seen.preparing = false;
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);
+        (seen.tolerated, seen.adopted) = (false, true);
+        // What it asked for was said to the last runner.
+        seen.extended = None;
         (seen.signalled_at, seen.killed) = (None, false);
         (seen.dragged, seen.dragged_at) = (false, None);
         if external {
@@ -134,7 +144,12 @@ impl Oracle {
         seen.process = Some((phase, true));
         seen.dirty = false;
         seen.traced = true;
-        if phase == Phase::Main && !matches!(memory.state, State::Ready | State::Unhealthy) {
+        if phase == Phase::Main && matches!(memory.state, State::Ready | State::Unhealthy) {
+            // Who was restarted before it was ready may have been so before its process began: nobody has written it down.
+            let ready_since = self.ready_since(unit);
+            let seen = self.get_mut(unit);
+            seen.asked_at = seen.asked_at.max(ready_since);
+        } else if phase == Phase::Main {
             (seen.asked_at, seen.spawned_at, seen.passed_at) = (Some(now), Some(now), None);
             let timeout = policy.ready.timeout.unwrap_or_default().max(policy.ready.settle);
             seen.assumed_at = (policy.ready.by == ReadyBy::Push).then(|| now + timeout);

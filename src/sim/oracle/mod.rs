@@ -1,8 +1,9 @@
 //! The temporal oracle: the rules of spec §7 over time, checked by somebody who sees events and actions and nothing
 //! else. It never asks the machine, shares no code with it, and does not read what it publishes.
 //!
-//! `seen.rs` keeps what has been seen of each unit, `lives.rs` what another plan or runner makes of it, `retry.rs` works out when it may be started again, `starts.rs` whose
-//! turn it is, `laws.rs` judges each action. Where an event can be taken two ways, the oracle takes the one that accuses nobody.
+//! `seen.rs` keeps what has been seen of each unit, `lives.rs` what another plan or runner makes of it, `retry.rs` works
+//! out when it may be started again, `starts.rs` whose turn it is, `laws.rs` judges each action. Where an event can be
+//! taken two ways, the oracle takes the one that accuses nobody.
 
 mod laws;
 mod lives;
@@ -16,10 +17,13 @@ use std::time::Duration;
 use crate::plan::policy::{Edge, EdgeKind, Kind, PlanPolicy, UnitId, UnitPolicy};
 use crate::supervisor::{Action, Event, JobId, Outcome, Phase, Request, Rule, Time};
 use seen::Seen;
-use starts::Asking;
+use starts::{Asked, Asking};
 
 /// After the stop budget, everything must be over within this.
 const LAST_WORDS: Duration = Duration::from_millis(2_100);
+
+/// No stop takes longer than this in any simulated world.
+const LONG: Duration = Duration::from_secs(200);
 
 /// A rule over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -214,6 +218,18 @@ impl Oracle {
         &mut self.seen[unit.0 as usize]
     }
 
+    /// These units, and all from which one of them can be reached, one step after the other.
+    fn closure(&self, from: Vec<UnitId>, leads: impl Fn(UnitId, UnitId) -> bool) -> Vec<UnitId> {
+        let mut found = from;
+        let mut next = 0;
+        while let Some(to) = found.get(next).copied() {
+            let new: Vec<UnitId> = self.ids().filter(|who| !found.contains(who) && leads(*who, to)).collect();
+            found.extend(new);
+            next += 1;
+        }
+        found
+    }
+
     fn is_group(&self, unit: UnitId) -> bool {
         matches!(self.plan.units[unit.0 as usize].kind, Kind::Group { .. })
     }
@@ -228,11 +244,10 @@ impl Oracle {
 
     /// What a request wants, if it was not refused in the same step.
     fn hear_request(&mut self, job: JobId, request: &Request, actions: &[Action]) {
-        let asking = Asking { answered: false, up: Vec::new(), down: Vec::new() };
         if self.requests.contains_key(&job) {
             return;
         }
-        self.requests.insert(job, asking);
+        self.requests.insert(job, Asking::default());
         let refused = actions.iter().any(|action| match action {
             Action::Reply { job: answered, outcome } => {
                 *answered == job && matches!(outcome, Outcome::Refused(_))
@@ -311,15 +326,20 @@ impl Oracle {
     /// Down, and not to come up by itself.
     fn is_at_rest(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        !seen.is_live() && !seen.preparing && (seen.finished || seen.never || !seen.wanted)
+        !seen.is_up() && (seen.finished || seen.never || !seen.wanted)
     }
 
     /// Somebody named the unit: that clears what counted against it, and is a reason for its start to end (`stops`).
     fn named(&mut self, unit: UnitId, wanted: bool, stops: bool) {
         let skipped = self.plan.units[unit.0 as usize].skipped.is_some();
+        if wanted && self.is_at_rest(unit) {
+            let needs = self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs);
+            let fallen = needs.map(|edge| edge.to).filter(|to| self.get(*to).has_fallen()).collect();
+            self.get_mut(unit).fallen_before = fallen;
+        }
         let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
-        let idle = !self.get(unit).is_live() && !self.get(unit).preparing;
+        let idle = !self.get(unit).is_up();
         self.hear_asked(unit, wanted && !skipped, idle || stops);
         let seen = self.get_mut(unit);
         seen.wanted = wanted && !skipped;
@@ -352,7 +372,7 @@ impl Oracle {
                     open.push(who);
                     let replaces = stop || !self.is_on_its_way(who);
                     if !stop {
-                        self.hear_asked(who, true, false);
+                        self.get_mut(who).asked_for = Asked::Perhaps;
                     }
                     let seen = self.get_mut(who);
                     if stop {

@@ -31,6 +31,8 @@ pub(super) struct Seen {
     pub asked_at: Option<Time>,
     /// It has come to be, at.
     pub spawned_at: Option<Time>,
+    /// This runner has found it running.
+    pub adopted: bool,
     /// Its probe held, at.
     pub passed_at: Option<Time>,
     /// Its readiness may have been told while nobody listened: it counts as told, at.
@@ -41,6 +43,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// Since when.
     pub unhealthy_at: Option<Time>,
+    /// It was when another plan came that would not have had that: nobody stops it for it.
+    pub tolerated: bool,
     /// The first stop signal to a process of this start.
     pub signalled_at: Option<Time>,
     /// How long the ladder of that stop is.
@@ -61,6 +65,8 @@ pub(super) struct Seen {
     pub dragged_at: Option<Time>,
     /// At this moment, something that it needs is away, and it goes with it.
     pub adrift: bool,
+    /// Of what it needs, this had fallen when it was asked for again: nobody goes along with that.
+    pub fallen_before: Vec<UnitId>,
     /// It is not to come up by itself, or was lost, since.
     pub away_since: Option<Time>,
     /// Its first start has come to an end.
@@ -120,9 +126,14 @@ impl Seen {
         self.recent.clear();
     }
 
-    /// Whether it is in the way of a unit in conflict.
-    fn is_up(&self) -> bool {
+    /// Whether something of it is running or on its way.
+    pub(super) fn is_up(&self) -> bool {
         self.is_live() || self.preparing
+    }
+
+    /// Whether it takes along who needs it.
+    pub(super) const fn has_fallen(&self) -> bool {
+        self.away_since.is_some() || self.adrift
     }
 
     /// Whether something of it may be running.
@@ -293,7 +304,10 @@ impl Oracle {
         let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
-        seen.asked = false;
+        // The answer to a question of an earlier runner is none to one of this runner.
+        if !std::mem::take(&mut seen.asked) && about_health {
+            return;
+        }
         let good = !matches!(verdict, Verdict::Fail(_));
         if !about_health || seen.unreachable {
             let runs = external || seen.spawned_at.is_some();
@@ -308,6 +322,7 @@ impl Oracle {
             seen.failures = 0;
             seen.successes += 1;
             seen.unhealthy &= seen.successes < successes;
+            seen.tolerated &= seen.unhealthy;
         } else {
             seen.successes = 0;
             seen.failures += 1;
@@ -342,7 +357,16 @@ impl Oracle {
             }
             ReadyBy::Push | ReadyBy::Poll { .. } => seen.passed_at?.max(settled_at),
         };
-        (passed_at <= self.now && seen.process == Some((Phase::Main, true))).then_some(passed_at)
+        let ready = passed_at <= self.now && seen.process == Some((Phase::Main, true));
+        (ready && !self.settles_now(unit)).then_some(passed_at)
+    }
+
+    /// Whether its time to settle is over at this very moment, and the machine has not looked yet.
+    fn settles_now(&self, unit: UnitId) -> bool {
+        let (seen, settle) = (self.get(unit), self.plan.units[unit.0 as usize].ready.settle);
+        let now = Some(self.now);
+        let settles = (seen.adopted || !settle.is_zero()) && seen.spawned_at.map(|at| at + settle) == now;
+        settles && seen.passed_at != now && self.looked_at != now
     }
 
     /// Whether a unit is where an edge wants it.
@@ -351,7 +375,7 @@ impl Oracle {
         if policy.skipped.is_some() {
             return true;
         }
-        let done = seen.finished && !seen.is_live() && !seen.preparing;
+        let done = seen.finished && !seen.is_up();
         if done && (self.is_task(edge.to) || edge.until == Until::Finished) {
             return true;
         }
@@ -374,6 +398,11 @@ impl Oracle {
             let (away, now) = (self.is_away(unit) || lost, self.now);
             let seen = self.get_mut(unit);
             seen.away_since = if away { seen.away_since.or(Some(now)) } else { None };
+        }
+        for unit in self.ids() {
+            let mut before = std::mem::take(&mut self.get_mut(unit).fallen_before);
+            before.retain(|other| self.get(*other).has_fallen());
+            self.get_mut(unit).fallen_before = before;
         }
         for unit in self.ids() {
             self.get_mut(unit).overdue |= self.is_late(unit);
@@ -415,7 +444,7 @@ impl Oracle {
         let unhealthy = SelfEnd::Unhealthy { ready_for: ready.map(|at| until.since(at)) };
         // What has failed while it is held is shown, and no more.
         let shown = seen.held_since.is_some_and(|held| seen.unhealthy_at.is_some_and(|at| held < at));
-        if seen.unhealthy && restarts && !shown && unhealthy.is_retried(&policy.restart) {
+        if seen.unhealthy && restarts && !shown && !seen.tolerated && unhealthy.is_retried(&policy.restart) {
             Some(unhealthy)
         } else if self.is_late(unit) && ready.is_none() {
             Some(SelfEnd::NotReady)
@@ -434,17 +463,20 @@ impl Oracle {
         let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
         let by_spawn = ready.by == ReadyBy::Spawn && (seen.spawned_at.is_some() || self.is_task(unit));
         let open = !by_spawn && seen.passed_at.is_none() && seen.assumed_at.is_none();
-        let asked = seen.asked_at.filter(|_| open);
-        let until = asked.zip(ready.timeout).map(|(at, timeout)| at + timeout);
+        self.time_out_at(unit).filter(|_| open)
+    }
+
+    /// When the time of a start is over, if it has any.
+    fn time_out_at(&self, unit: UnitId) -> Option<Time> {
+        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
+        let until = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
         until.map(|at| at.max(seen.extended.unwrap_or(at)))
     }
 
     /// Since when there is a failure of its own for which the unit is to be stopped.
     pub(super) fn own_failure_at(&self, unit: UnitId) -> Option<Time> {
-        let (seen, ready) = (self.get(unit), &self.plan.units[unit.0 as usize].ready);
-        let late = seen.asked_at.zip(ready.timeout).map(|(at, timeout)| at + timeout);
-        let late = late.max(seen.extended.filter(|_| late.is_some()));
-        self.own_failure(unit).and(seen.unhealthy_at.filter(|_| seen.unhealthy).or(late))
+        let unhealthy_at = self.get(unit).unhealthy_at.filter(|_| self.get(unit).unhealthy);
+        self.own_failure(unit).and(unhealthy_at.or(self.time_out_at(unit)))
     }
 
     /// Whether a unit is not to come up by itself.
@@ -488,25 +520,36 @@ impl Oracle {
         let now = self.now;
         let seen = self.get(unit);
         let asking = self.is_external(unit) && seen.starts > 0 && !seen.named;
-        let down = !seen.is_live() && !seen.preparing;
+        let down = !seen.is_up();
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
-        let mut waited_out = false;
+        let (mut waited_out, mut cut_short) = (false, false);
+        let runs = matches!(seen.process, Some((Phase::Main, _)));
+        let starting = runs && self.ready_since(unit).is_none();
+        // Nothing is restarted of an external that does not answer (yet).
+        let answers = seen.passed_at.is_some() && !seen.unreachable;
+        let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
         // What came about while it was held is followed at its end, whatever plan came meanwhile.
         let since = Some(self.plan_since).filter(|_| seen.released_at != Some(now));
+        // What this runner has found running is older than whatever has become ready under it.
+        let began = began.max(since);
+        let since_then = |at: Option<Time>| at > began || (seen.adopted && starting && at == began);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
             // Who runs is left alone by an edge that came after the fall.
             let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
+            let fell = fell && !seen.fallen_before.contains(&edge.to);
             let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
             let newer = edge.restart_with
                 && seen.held_since.is_none()
                 && !other_stops
                 && other.generation > seen.generation
-                && self.ready_since(edge.to) > seen.asked_at.max(since)
-                && (matches!(seen.process, Some((Phase::Main, _))) || seen.passed_at.is_some());
+                && since_then(self.ready_since(edge.to))
+                && (runs || answers);
+            // A start that others cut short has come to its end.
+            cut_short |= newer && follows && starting;
             adrift |= follows && fell && !edge.keep_on_stop;
             dragged |= adrift || (follows && newer);
             let waited = self.has_waited(unit, edge);
@@ -519,15 +562,16 @@ impl Oracle {
         let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
-        seen.fell |= dragged || waited_out;
+        // Who waits goes on waiting, for the reason that it had.
+        seen.fell |= (dragged && !idle) || waited_out;
         if dragged && seen.asked_for == Asked::Yes {
             seen.asked_for = Asked::Perhaps;
         }
         seen.dragged_at = seen.dragged_at.filter(|_| seen.dragged).or(dragged.then_some(now));
         seen.dragged = dragged;
         seen.adrift = adrift;
-        seen.settled |= blocked;
-        seen.ended |= blocked;
+        seen.settled |= blocked || cut_short;
+        seen.ended |= blocked || cut_short;
         before != (seen.dragged, seen.adrift, seen.settled, seen.ended)
     }
 

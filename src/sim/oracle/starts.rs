@@ -4,8 +4,9 @@
 //! are never more than the budget in any window; never more units are on their way to readiness than allowed, instances
 //! start apart, some come first; whoever is kept back starts in the end; and what is asked for goes at once.
 
-use super::{Law, Oracle};
-use crate::plan::policy::{EdgeKind, OnFailure, ReadyBy, UnitId};
+use super::retry::SelfEnd;
+use super::{LONG, Law, Oracle};
+use crate::plan::policy::{EdgeKind, ReadyBy, UnitId};
 use crate::supervisor::{Event, JobId, Outcome, Phase, Request, Time};
 
 /// Whether somebody asked for a unit's next start.
@@ -21,9 +22,11 @@ pub(super) enum Asked {
 }
 
 /// What is remembered of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Asking {
     pub answered: bool,
+    /// Units that it names and wants up.
+    pub wanted: Vec<UnitId>,
     /// Units that were to come up and have not been up since.
     pub up: Vec<UnitId>,
     /// Units that were to go.
@@ -47,8 +50,12 @@ impl Oracle {
             Request::Restart { .. } | Request::Hold { .. } | Request::Kill { .. } => (Vec::new(), Vec::new()),
             Request::Stop { units, .. } => (Vec::new(), self.placed(units)),
         };
+        let wanted = match request {
+            Request::Start { units, .. } | Request::Restart { units, .. } => self.placed(units),
+            Request::Stop { .. } | Request::Hold { .. } | Request::Kill { .. } => Vec::new(),
+        };
         if let Some(asking) = self.requests.get_mut(&job) {
-            (asking.up, asking.down) = (up, down);
+            (asking.wanted, asking.up, asking.down) = (wanted, up, down);
         }
     }
 
@@ -58,6 +65,7 @@ impl Oracle {
         for unit in self.placed(units) {
             let seen = self.get_mut(unit);
             seen.released_at = (!held && seen.held_since.is_some()).then_some(now).or(seen.released_at);
+            seen.tolerated &= held || seen.held_since.is_none();
             seen.held_since = held.then(|| seen.held_since.unwrap_or(now));
         }
     }
@@ -115,9 +123,7 @@ impl Oracle {
         if sibling.is_some_and(|at| self.now < at + governor.stagger) {
             self.find(Law::Apart, Some(unit), "starts too soon after another instance");
         }
-        let place = governor.order.iter().position(|other| *other == unit).unwrap_or(0);
-        let first = governor.order.iter().take(place).find(|other| under_way.contains(other));
-        if let Some(first) = first {
+        if let Some(first) = self.ahead(unit).iter().find(|other| under_way.contains(other)) {
             let name = self.plan.units[first.0 as usize].name.clone();
             self.find(
                 Law::InTurn,
@@ -153,25 +159,15 @@ impl Oracle {
 
     /// Everybody who needs a unit, however many needs away.
     fn who_needs(&self, unit: UnitId) -> Vec<UnitId> {
-        let mut found = vec![unit];
-        let mut next = 0;
-        while let Some(of) = found.get(next).copied() {
-            for who in self.ids() {
-                let mut edges = self.edges[who.0 as usize].iter();
-                let needs = edges.any(|edge| edge.to == of && edge.kind == EdgeKind::Needs);
-                if needs && !found.contains(&who) {
-                    found.push(who);
-                }
-            }
-            next += 1;
-        }
-        found
+        self.closure(vec![unit], |who, of| {
+            self.edges[who.0 as usize].iter().any(|edge| edge.to == of && edge.kind == EdgeKind::Needs)
+        })
     }
 
     /// Whether something of a unit is there or due, and it is not ready: whoever comes behind it may have to wait.
     fn is_not_ready_yet(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        let there = seen.is_live() || seen.preparing || self.is_due(unit);
+        let there = seen.is_up() || self.is_due(unit);
         let ends = seen.signalled_at.is_some() || seen.dirty;
         there && (ends || self.ready_since(unit).is_none())
     }
@@ -188,6 +184,13 @@ impl Oracle {
     fn is_behind_siblings(&self, unit: UnitId) -> bool {
         let waits = |other: UnitId| self.get(other).wanted && !self.get(other).is_live();
         !self.plan.governor.stagger.is_zero() && self.siblings(unit).any(waits)
+    }
+
+    /// Who comes before a unit in the governor's order.
+    fn ahead(&self, unit: UnitId) -> &[UnitId] {
+        let order = &self.plan.governor.order;
+        let place = order.iter().position(|other| *other == unit).unwrap_or(0);
+        &order[..place]
     }
 
     /// When another instance of the same template was started last.
@@ -220,22 +223,20 @@ impl Oracle {
     /// Whether a unit that is due would have had to wait had this other one not been started.
     fn must_wait_anyway(&self, unit: UnitId, other: UnitId) -> bool {
         let governor = &self.plan.governor;
-        let name = |unit: UnitId| self.plan.units[unit.0 as usize].name.split('@').next().map(str::to_owned);
         let recent = self.latest_sibling(unit).is_some_and(|at| self.now < at + governor.stagger);
         let apart = recent || self.is_behind_siblings(unit);
         let crowded = governor.concurrent.is_some_and(|limit| {
             let beside = self.under_way_beside(unit).into_iter().filter(|beside| *beside != other);
             beside.count() >= limit as usize
         });
-        let place = governor.order.iter().position(|other| *other == unit).unwrap_or(0);
-        let mut first = governor.order.iter().take(place);
-        crowded || (apart && name(unit) != name(other)) || first.any(|first| self.is_under_way(*first))
+        let beside = self.siblings(unit).any(|sibling| sibling == other);
+        crowded || (apart && !beside) || self.ahead(unit).iter().any(|first| self.is_under_way(*first))
     }
 
     /// Whether a unit is down, is wanted, and may start but for the governor.
     fn is_due(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        let down = !seen.is_live() && !seen.preparing && !self.is_external(unit);
+        let down = !seen.is_up() && !self.is_external(unit);
         let late = seen.no_later.is_none_or(|at| at < self.now);
         let free = !seen.never && !seen.limited && !self.is_kept_down(unit);
         down && seen.wanted && late && free && self.waits_for(unit, true).is_none()
@@ -244,7 +245,7 @@ impl Oracle {
     /// Whether the hold explains why a unit does not start.
     pub(super) fn is_kept_down(&self, unit: UnitId) -> bool {
         let seen = self.get(unit);
-        let down = !seen.is_live() && !seen.preparing;
+        let down = !seen.is_up();
         let by_itself = seen.asked_for != Asked::Yes && (seen.starts > 0 || seen.fell);
         down && by_itself && seen.held_since.is_some() && !self.is_external(unit)
     }
@@ -258,13 +259,32 @@ impl Oracle {
         let under_way = self.ids().filter(|other| *other != unit && self.is_under_way(*other)).count();
         let counts = |at: &&Time| self.now.since(**at) <= governor.within;
         let perhaps_used = self.perhaps_restarts.iter().filter(counts).count();
-        let place = governor.order.iter().position(|other| *other == unit).unwrap_or(0);
-        let mut before = governor.order.iter().take(place);
         governor.restarts.is_some_and(|limit| perhaps_used >= limit as usize)
             || governor.concurrent.is_some_and(|limit| under_way >= limit as usize)
             || self.latest_sibling(unit).is_some_and(|at| self.now <= at + governor.stagger)
-            || before.any(|other| self.is_not_ready_yet(*other))
+            || self.ahead(unit).iter().any(|other| self.is_not_ready_yet(*other))
             || self.is_behind_siblings(unit)
+    }
+
+    /// Whether a unit waits for one that the governor keeps waiting, however many edges away: nobody knows for how long.
+    pub(super) fn awaits_the_governor(&self, unit: UnitId) -> bool {
+        let (mut open, mut asked) = (vec![unit], Vec::new());
+        while let Some(waiting) = open.pop() {
+            if asked.contains(&waiting) {
+                continue;
+            }
+            asked.push(waiting);
+            let seen = self.get(waiting);
+            if seen.is_up() || !seen.wanted || seen.never {
+                continue;
+            }
+            if self.is_governed(waiting) && self.waits_for(waiting, true).is_none() {
+                return true;
+            }
+            let edges = self.edges[waiting.0 as usize].iter();
+            open.extend(edges.filter(|edge| edge.orders_start && !self.reached(edge)).map(|edge| edge.to));
+        }
+        false
     }
 
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
@@ -273,7 +293,7 @@ impl Oracle {
         let Some(asking) = self.requests.get(job).filter(|asking| !asking.answered) else { return };
         for unit in asking.up.clone() {
             let seen = self.get(unit);
-            let down = !seen.is_live() && !seen.preparing && !self.is_external(unit) && !seen.finished;
+            let down = !seen.is_up() && !self.is_external(unit) && !seen.finished;
             let mut edges = self.edges[unit.0 as usize].iter();
             let reached = edges.all(|edge| {
                 !edge.orders_start || (self.reached(edge) && self.own_failure(edge.to).is_none())
@@ -289,7 +309,7 @@ impl Oracle {
         let mut requests = std::mem::take(&mut self.requests);
         for asking in requests.values_mut().filter(|asking| !asking.answered) {
             asking.up.retain(|unit| !self.is_up_now(*unit));
-            asking.down.retain(|unit| self.get(*unit).is_live() || self.get(*unit).preparing);
+            asking.down.retain(|unit| self.get(*unit).is_up());
         }
         self.requests = requests;
     }
@@ -318,12 +338,13 @@ impl Oracle {
     /// A unit whose health is to restart it, and has failed, does not go on like that.
     pub(super) fn judge_unwell(&mut self, unit: UnitId) {
         let seen = self.get(unit);
-        let health = self.plan.units[unit.0 as usize].health.as_ref();
-        let restarts = health.is_some_and(|health| health.on_failure == OnFailure::Restart);
         let runs = seen.process == Some((Phase::Main, true)) && seen.signalled_at.is_none();
         // Another plan stops nobody, nor does another runner.
-        let restarts = restarts && seen.unhealthy_at >= Some(self.plan_since);
-        if restarts && runs && seen.unhealthy && seen.wanted && self.own_failure(unit).is_some() {
+        let here = seen.unhealthy_at >= Some(self.plan_since);
+        // It waits for those who stop first.
+        let long = seen.unhealthy_at.is_some_and(|at| at + LONG < self.now);
+        let unwell = matches!(self.own_failure(unit), Some(SelfEnd::Unhealthy { .. }));
+        if unwell && here && long && runs && seen.wanted {
             self.find(Law::Kept, Some(unit), "its health has failed, and it is not restarted");
         }
     }

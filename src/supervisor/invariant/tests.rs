@@ -4,41 +4,15 @@ use std::time::Duration;
 
 use super::super::event::Phase;
 use super::super::governor::{Delay, Origin};
+use super::super::tests::Bench;
 use super::super::unit::{Poll, Up, Waiting};
-use super::super::{Action, Event, JobId, Request, VIOLATIONS_KEPT};
+use super::super::{Event, JobId, Request, VIOLATIONS_KEPT};
 use super::*;
 use crate::sim::parse;
 
 /// A machine in which everybody who can has come up.
 fn machine(plan: &str) -> Supervisor {
-    let plan = parse(plan).expect("the plan can be read").plan;
-    let mut machine = Supervisor::new(1);
-    let mut told = std::collections::VecDeque::from([Event::PlanLoaded(plan)]);
-    let mut pid = 100;
-    while let Some(event) = told.pop_front() {
-        let mut actions = Vec::new();
-        machine.step(Time::default(), event, &mut actions);
-        for action in actions {
-            match action {
-                Action::Prepare { unit, generation } => {
-                    told.push_back(Event::Prepared { unit, generation, result: Ok(()) });
-                }
-                Action::Spawn { unit, generation, phase } => {
-                    pid += 1;
-                    told.push_back(Event::Spawned { unit, generation, phase, pid });
-                }
-                Action::Signal { .. }
-                | Action::Kill { .. }
-                | Action::AwaitEmpty { .. }
-                | Action::Probe { .. }
-                | Action::Publish(_)
-                | Action::Reply { .. }
-                | Action::Exit(_) => {}
-            }
-        }
-    }
-    assert_eq!(machine.violations(), []);
-    machine
+    Bench::of(parse(plan).expect("the plan can be read").plan).machine
 }
 
 /// A machine whose state is spoilt breaks these rules, each by this unit.

@@ -7,27 +7,10 @@ use crate::supervisor::{Action, Event};
 /// A unit as it was left: wanted up, in this state, with this process.
 fn left(state: State, process: Option<(Phase, i32)>) -> Memory {
     Memory {
-        desired_up: true,
-        state,
-        process,
-        generation: Generation(4),
         starts: 3,
-        restarts: 0,
-        recent: Vec::new(),
-        since: None,
-        internal: false,
-        held: false,
-        origin: Origin::Planned,
-        settled: true,
-        ended: false,
-        ready_at: Time::default(),
         until: Time(Duration::from_secs(30)),
-        rules_decide: false,
-        last_exit: None,
-        last_exit_by: By::Others,
-        stop_signal: None,
-        asked_signal: None,
         cause: "as before".to_owned(),
+        ..Memory::plain(state, process, Generation(4))
     }
 }
 

@@ -186,6 +186,14 @@ fn what_waits_for_a_new_process_counts_from_the_next_start_on() {
 }
 
 #[test]
+fn the_next_start_of_a_new_unit_is_its_first() {
+    let mut node = Node::new(vec![service("a")]);
+    let other = UnitPolicy { steps: 1, ..service("b") };
+    node.change(vec![service("a"), service("b")], vec![(1, other)], &[]);
+    node.check(&["spawn b"], &[State::Ready, State::Preparing]);
+}
+
+#[test]
 fn a_restart_that_was_asked_for_reaches_the_running_alone() {
     let mut node = Node::new(vec![service("a"), service("b")]);
     node.hear(Event::Request(JobId(1), Request::Stop { units: vec![UnitId(1)], with_dependents: false }));

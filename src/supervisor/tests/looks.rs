@@ -191,9 +191,7 @@ fn an_unhealthy_unit_recovers_after_so_many_successes() {
     if let Some(health) = &mut plan.units[0].health {
         health.successes = 2;
     }
-    let mut bench =
-        Bench { machine: Supervisor::new(1), now: Time::default(), actions: Vec::new(), pids: 100 };
-    bench.tell(Event::PlanLoaded(plan));
+    let mut bench = Bench::of(plan);
     let story = [
         (5, Verdict::Fail("no answer".to_owned()), "unhealthy (no answer)"),
         (10, Verdict::Pass, "unhealthy (no answer)"),
