@@ -171,3 +171,17 @@ fn what_an_earlier_runner_has_killed_is_told_so() {
     assert_eq!(told(9).as_deref(), Some("killed by SIGKILL by tenon: it had not ended in time"));
     assert_eq!(told(15).as_deref(), Some("killed by SIGKILL, not by tenon"));
 }
+
+#[test]
+fn since_when_it_is_there_is_known_unless_it_is_somewhere_else_now() {
+    let since = |keys: &str, memory: Memory| {
+        let plan = parse(&format!("unit a {keys}")).expect("the plan can be read").plan;
+        let (mut machine, now) = (Supervisor::new(1), Time(Duration::from_secs(20)));
+        let memory = Memory { since: Some(Time(Duration::from_secs(5))), ..memory };
+        machine.step(now, Event::PlanResumed(plan, vec![Some(memory)]), &mut Vec::new());
+        machine.unit(UnitId(0)).map(|unit| unit.since)
+    };
+    assert_eq!(since("", left(State::Ready, MAIN)), Some(5.0));
+    // What is asked for its health anew is ready until then.
+    assert_eq!(since("health=5s/3", left(State::Unhealthy, MAIN)), Some(20.0));
+}

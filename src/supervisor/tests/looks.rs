@@ -75,6 +75,20 @@ fn since_when_a_unit_is_where_it_is() {
     assert_eq!(bench.seen("web").starts, 2);
 }
 
+/// Asked for once, it comes back by itself from then on.
+#[test]
+fn whose_doing_the_start_after_a_stop_under_way_is() {
+    let mut bench = Bench::new("unit web health=1s/1 delays=0s\nunit else");
+    let origin = |bench: &Bench| bench.machine.memory(bench.id("web")).map(|memory| memory.origin);
+    assert_eq!(origin(&bench), Some(Origin::Planned));
+    bench.stop("web");
+    bench.exited("web", TERMINATED);
+    bench.ask(Request::Start { units: vec![bench.id("web")], replace: false });
+    assert_eq!((bench.state("web"), origin(&bench)), (State::Ready, Some(Origin::Asked)));
+    bench.verdict("web", ProbeKind::Health, Verdict::Fail("no answer".to_owned()));
+    assert_eq!((bench.state("web"), origin(&bench)), (State::Stopping, Some(Origin::Automatic)));
+}
+
 #[test]
 fn what_a_stop_waits_for() {
     let mut bench = Bench::new("unit db stop=SIGTERM/5s\nunit web needs=db stop=SIGTERM/5s\nunit else");
