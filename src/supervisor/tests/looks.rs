@@ -85,6 +85,7 @@ fn whose_doing_the_start_after_a_stop_under_way_is() {
     bench.exited("web", TERMINATED);
     bench.ask(Request::Start { units: vec![bench.id("web")], replace: false });
     assert_eq!((bench.state("web"), origin(&bench)), (State::Ready, Some(Origin::Asked)));
+    bench.at(1);
     bench.verdict("web", ProbeKind::Health, Verdict::Fail("no answer".to_owned()));
     assert_eq!((bench.state("web"), origin(&bench)), (State::Stopping, Some(Origin::Automatic)));
 }
