@@ -218,7 +218,7 @@ impl Oracle {
         &mut self.seen[unit.0 as usize]
     }
 
-    /// These units, and all from which one of them can be reached, one step after the other.
+    /// These units, and all that lead to one of them, one step after the other.
     fn closure(&self, from: Vec<UnitId>, leads: impl Fn(UnitId, UnitId) -> bool) -> Vec<UnitId> {
         let mut found = from;
         let mut next = 0;

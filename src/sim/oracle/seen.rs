@@ -304,8 +304,11 @@ impl Oracle {
         let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
-        // The answer to a question of an earlier runner is none to one of this runner.
-        if !std::mem::take(&mut seen.asked) && about_health {
+        let asked = seen.asked;
+        // Readiness that is told a second time is no answer to a question about health.
+        seen.asked &= !about_health && seen.passed_at.is_some() && !seen.unreachable;
+        // Nor is the answer to an earlier runner one to this runner.
+        if about_health && !asked {
             return;
         }
         let good = !matches!(verdict, Verdict::Fail(_));

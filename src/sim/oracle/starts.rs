@@ -5,8 +5,8 @@
 //! start apart, some come first; whoever is kept back starts in the end; and what is asked for goes at once.
 
 use super::retry::SelfEnd;
-use super::{LONG, Law, Oracle};
-use crate::plan::policy::{EdgeKind, ReadyBy, UnitId};
+use super::{LONG, Law, Oracle, Seen};
+use crate::plan::policy::{Edge, EdgeKind, ReadyBy, UnitId};
 use crate::supervisor::{Event, JobId, Outcome, Phase, Request, Time};
 
 /// Whether somebody asked for a unit's next start.
@@ -205,7 +205,7 @@ impl Oracle {
         }
         let most = 2 * self.seen.len();
         for other in self.ids().filter(|other| *other != unit) {
-            if !self.is_due(other) {
+            if !self.is_due(other) || self.awaits_a_stop(other) {
                 self.get_mut(other).passed_by = 0;
                 continue;
             }
@@ -268,23 +268,28 @@ impl Oracle {
 
     /// Whether a unit waits for one that the governor keeps waiting, however many edges away: nobody knows for how long.
     pub(super) fn awaits_the_governor(&self, unit: UnitId) -> bool {
-        let (mut open, mut asked) = (vec![unit], Vec::new());
-        while let Some(waiting) = open.pop() {
-            if asked.contains(&waiting) {
-                continue;
-            }
-            asked.push(waiting);
-            let seen = self.get(waiting);
-            if seen.is_up() || !seen.wanted || seen.never {
-                continue;
-            }
-            if self.is_governed(waiting) && self.waits_for(waiting, true).is_none() {
-                return true;
-            }
-            let edges = self.edges[waiting.0 as usize].iter();
-            open.extend(edges.filter(|edge| edge.orders_start && !self.reached(edge)).map(|edge| edge.to));
-        }
-        false
+        let governed = |other: &UnitId| self.is_governed(*other) && self.waits_for(*other, true).is_none();
+        self.waited_for(unit).iter().any(|other| self.is_waiting(*other) && governed(other))
+    }
+
+    /// Whether a unit waits for one that is being stopped: who waits for that one need not have come to its end.
+    fn awaits_a_stop(&self, unit: UnitId) -> bool {
+        let stops = |seen: &Seen| seen.is_live() && seen.signalled_at.is_some();
+        self.waited_for(unit).iter().any(|other| stops(self.get(*other)))
+    }
+
+    /// A unit, if it waits those that it waits for, and those that they wait for.
+    fn waited_for(&self, unit: UnitId) -> Vec<UnitId> {
+        self.closure(vec![unit], |other, of| {
+            let mut edges = self.edges[of.0 as usize].iter();
+            let waits = |edge: &Edge| edge.to == other && edge.orders_start && !self.reached(edge);
+            self.is_waiting(of) && edges.any(waits)
+        })
+    }
+
+    fn is_waiting(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        !seen.is_up() && seen.wanted && !seen.never
     }
 
     /// A start that somebody asks for goes at once, whatever the hold and the governor say.
