@@ -108,7 +108,7 @@ impl Oracle {
             seen.asked_for = Asked::Perhaps;
         }
         // The next runner sees who was restarted, whenever that was.
-        seen.released_at = Some(now);
+        (seen.held_from, seen.released_at) = (None, Some(now));
         seen.asked = false;
         seen.preparing = false;
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);

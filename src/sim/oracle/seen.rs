@@ -96,6 +96,8 @@ pub(super) struct Seen {
     pub held_since: Option<Time>,
     /// It was held until then.
     pub released_at: Option<Time>,
+    /// That hold began at, if that is known.
+    pub held_from: Option<Time>,
     /// Whether somebody asked for its next start.
     pub asked_for: Asked,
     /// Its current start came about by itself, and was not its first.
@@ -534,7 +536,7 @@ impl Oracle {
         let answers = seen.passed_at.is_some() && !seen.unreachable;
         let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
         // What came about while it was held is followed at its end, whatever plan came meanwhile.
-        let since = Some(self.plan_since).filter(|_| seen.released_at != Some(now));
+        let since = if seen.released_at == Some(now) { seen.held_from } else { Some(self.plan_since) };
         // What this runner has found running is older than whatever has become ready under it.
         let began = began.max(since);
         let since_then = |at: Option<Time>| at > began || (seen.adopted && starting && at == began);

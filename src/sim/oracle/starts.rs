@@ -64,7 +64,9 @@ impl Oracle {
         let now = self.now;
         for unit in self.placed(units) {
             let seen = self.get_mut(unit);
-            seen.released_at = (!held && seen.held_since.is_some()).then_some(now).or(seen.released_at);
+            if !held && seen.held_since.is_some() {
+                (seen.held_from, seen.released_at) = (seen.held_since, Some(now));
+            }
             seen.tolerated &= held || seen.held_since.is_none();
             seen.held_since = held.then(|| seen.held_since.unwrap_or(now));
         }
