@@ -7,7 +7,8 @@
 //!   exec is on record, and whoever is not on record has ended.
 //! - the **runner**: what its machine knows of the unit, after every change.
 //!
-//! Behind the slots lies a second one for each unit, with what is nice to know: since when, and when it was restarted.
+//! Behind the slots lies a second one for each unit, with what is nice to know: since when, and when it was restarted. The
+//! last one is of all units: the automatic restarts that the governor counts.
 //!
 //! A process is recognised by its pid *and* its start time, under the generation that the runner had given out. The
 //! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,
@@ -37,8 +38,9 @@ pub const SLOTS_MAX: u32 = UNITS_HANDED_OVER as u32;
 const SLOT: usize = 512;
 /// What an earlier version had: it is read as well.
 const FILE_SIZE_LEAST: usize = SLOT * (SLOTS_MAX as usize + 1);
-/// Behind them lies a second slot for each.
-const FILE_SIZE: usize = FILE_SIZE_LEAST + SLOT * SLOTS_MAX as usize;
+/// Behind them lies a second slot for each, and then that of all.
+const OF_ALL: usize = FILE_SIZE_LEAST + SLOT * SLOTS_MAX as usize;
+const FILE_SIZE: usize = OF_ALL + SLOT;
 /// A generation is given out for a start before anything of it is written; a phase of the main process.
 const MAIN: u64 = u32::MAX as u64;
 
@@ -76,6 +78,10 @@ const M_SINCE: usize = 8;
 const M_COUNT: usize = 16;
 const M_RECENT: usize = 24;
 const _: () = assert!(M_RECENT + 8 * RECENT_HANDED_OVER <= SLOT);
+// Places in the slot of all.
+const A_COUNT: usize = 0;
+const A_RESTARTS: usize = 8;
+const _: () = assert!(A_RESTARTS + 8 * RECENT_HANDED_OVER <= SLOT);
 // Bits of `S_STATE`, whose first byte is the state. From `HELD` on an earlier version wrote zeros.
 const WANTED: u64 = 1 << 8;
 const SETTLED: u64 = 1 << 16;
@@ -134,6 +140,8 @@ pub struct Before {
     pub leaving: u64,
     /// The process that has become another binary, if one has: what it had read is delivered.
     pub handed_over: u64,
+    /// When the automatic restarts began that its governor counted, oldest first.
+    pub restarts: Vec<Time>,
     /// Its units.
     pub units: Vec<Left>,
 }
@@ -204,6 +212,7 @@ impl Slots {
         self.map.set(H_HANDED_OVER, 0);
         // Another boot of a container has the same numbers again.
         self.map.set(H_LEAVING, 0);
+        self.map.set(OF_ALL + A_COUNT, 0);
         self.write_text(H_MARK, mark, NAME_MAX);
         self.map.set(H_MAGIC, MAGIC);
     }
@@ -265,6 +274,7 @@ impl Slots {
             clock: Duration::from_nanos(self.map.get(H_CLOCK)),
             leaving: self.map.get(H_LEAVING),
             handed_over: self.map.get(H_HANDED_OVER),
+            restarts: self.times(OF_ALL + A_COUNT, OF_ALL + A_RESTARTS),
             units,
         }
     }
@@ -319,20 +329,35 @@ impl Slots {
         if !written {
             return (None, Vec::new());
         }
-        let time = |field: usize| Time(Duration::from_nanos(self.map.get(at + field)));
-        let count = (self.map.get(at + M_COUNT) as usize).min(RECENT_HANDED_OVER);
-        (Some(time(M_SINCE)), (0..count).map(|number| time(M_RECENT + 8 * number)).collect())
+        let since = Time(Duration::from_nanos(self.map.get(at + M_SINCE)));
+        (Some(since), self.times(at + M_COUNT, at + M_RECENT))
     }
 
     fn remember_more(&self, place: u32, memory: &Memory) {
         let at = second(place);
-        let set = |field: usize, time: Time| self.map.set(at + field, time.0.as_nanos() as u64);
-        for (number, time) in memory.recent.iter().take(RECENT_HANDED_OVER).enumerate() {
-            set(M_RECENT + 8 * number, *time);
-        }
-        self.map.set(at + M_COUNT, memory.recent.len() as u64);
-        set(M_SINCE, memory.since.unwrap_or_default());
+        self.set_times(at + M_COUNT, at + M_RECENT, &memory.recent);
+        self.map.set(at + M_SINCE, memory.since.unwrap_or_default().0.as_nanos() as u64);
         self.map.set(at + M_GENERATION, memory.generation.0);
+    }
+
+    /// So many times.
+    fn times(&self, count: usize, first: usize) -> Vec<Time> {
+        let count = (self.map.get(count) as usize).min(RECENT_HANDED_OVER);
+        (0..count).map(|number| Time(Duration::from_nanos(self.map.get(first + 8 * number)))).collect()
+    }
+
+    /// The latest of these, oldest first.
+    fn set_times(&self, count: usize, first: usize, times: &[Time]) {
+        let latest = times.get(times.len().saturating_sub(RECENT_HANDED_OVER)..).unwrap_or_default();
+        for (number, time) in latest.iter().enumerate() {
+            self.map.set(first + 8 * number, time.0.as_nanos() as u64);
+        }
+        self.map.set(count, latest.len() as u64);
+    }
+
+    /// Writes when the automatic restarts began that the governor counts.
+    pub fn remember_restarts(&self, restarts: &[Time]) {
+        self.set_times(OF_ALL + A_COUNT, OF_ALL + A_RESTARTS, restarts);
     }
 
     /// Writes what the machine knows of a unit.

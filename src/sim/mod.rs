@@ -37,7 +37,7 @@ pub use world::run;
 
 use crate::plan::policy::{PlanPolicy, UnitId};
 use crate::supervisor::{
-    Action, Event, ExitStatus, Memory, Notify, PlanChange, Request, Supervisor, Time, Violation,
+    Action, Event, ExitStatus, Notify, PlanChange, Remembered, Request, Supervisor, Time, Violation,
 };
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub trait Machine {
     fn violations(&self) -> Vec<Violation>;
     /// The runner is killed and started again: what it had written down of each unit, and the plan it kept. From here on
     /// it is a machine that knows nothing, with another seed.
-    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>);
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Remembered);
 }
 
 impl Machine for Supervisor {
@@ -67,12 +67,10 @@ impl Machine for Supervisor {
         Supervisor::violations(self).to_vec()
     }
 
-    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>) {
-        let plan = self.policy().clone();
-        let units = (0..plan.units.len()).map(|at| UnitId(u32::try_from(at).unwrap_or(u32::MAX)));
-        let memories = units.map(|unit| self.memory(unit)).collect();
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Remembered) {
+        let (plan, left) = (self.policy().clone(), self.remembered());
         *self = Supervisor::new(seed);
-        (plan, memories)
+        (plan, left)
     }
 }
 

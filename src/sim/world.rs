@@ -12,8 +12,8 @@ use super::report::{Entry, Report};
 use super::{Happening, Machine, Scenario};
 use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, Scope, UnitId, UnitPolicy};
 use crate::supervisor::{
-    Action, Event, ExitStatus, Failure, FailureStage, Generation, JobId, Memory, Phase, ProbeKind, Random,
-    Time, Verdict,
+    Action, Event, ExitStatus, Failure, FailureStage, Generation, JobId, Phase, ProbeKind, Random,
+    Remembered, Time, Verdict,
 };
 
 /// Steps at one point of time; more is a loop that eats the processor.
@@ -47,7 +47,7 @@ enum Due {
     /// From the script.
     Happens(Happening),
     /// Another runner goes on where the last one has left off.
-    GoesOn { plan: Box<PlanPolicy>, memories: Vec<Option<Memory>> },
+    GoesOn { plan: Box<PlanPolicy>, left: Remembered },
     /// The script is over and the calm too: everything due must have come about.
     CalmOver,
 }
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
             Due::Ends { unit, generation, phase, status } => self.ends(unit, generation, phase, status),
             Due::LeftOversGo { unit, generation } => self.left_overs_go(unit, generation),
             Due::Happens(happening) => self.happens(machine, happening),
-            Due::GoesOn { plan, memories } => self.goes_on(machine, *plan, memories),
+            Due::GoesOn { plan, left } => self.goes_on(machine, *plan, left),
             Due::CalmOver => {
                 let findings = self.oracle.after_calm(self.now);
                 self.report.findings.extend(findings);

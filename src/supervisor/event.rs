@@ -16,8 +16,8 @@ pub struct JobId(pub u64);
 pub enum Event {
     /// The first event: this is the plan; start what is desired up.
     PlanLoaded(PlanPolicy),
-    /// The first event of a runner that goes on where another has left off: by [`UnitId`], what that one remembered.
-    PlanResumed(PlanPolicy, Vec<Option<super::Memory>>),
+    /// The first event of a runner that goes on where another has left off: what that one remembered.
+    PlanResumed(PlanPolicy, super::Remembered),
     /// Another plan takes the place of the one in force, while units run.
     PlanChanged(PlanChange),
     /// Somebody asks for something. Answered by exactly one [`Action::Reply`](super::Action::Reply).

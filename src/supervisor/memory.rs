@@ -21,6 +21,15 @@ use std::time::Duration;
 /// Times of restarts of each unit that the next runner is told of.
 pub const RECENT_HANDED_OVER: usize = 60;
 
+/// What a runner leaves to the next one.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Remembered {
+    /// By [`UnitId`]; none of a unit that nobody has heard of.
+    pub units: Vec<Option<Memory>>,
+    /// When the automatic restarts of all units began that the governor counts, oldest first.
+    pub restarts: Vec<Time>,
+}
+
 /// One unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
@@ -98,6 +107,17 @@ impl Memory {
 }
 
 impl Supervisor {
+    /// All that the next runner is to know.
+    pub fn remembered(&self) -> Remembered {
+        let units = self.ids().map(|unit| self.memory(unit)).collect();
+        Remembered { units, restarts: self.recent_restarts.clone() }
+    }
+
+    /// When the automatic restarts began that the governor counts, oldest first; none if it counts none.
+    pub fn recent_restarts(&self) -> &[Time] {
+        &self.recent_restarts
+    }
+
     /// What the next runner is to know of a unit.
     pub fn memory(&self, id: UnitId) -> Option<Memory> {
         let unit = self.units.get(id.0 as usize)?;
@@ -168,14 +188,15 @@ fn origin_to_come(unit: &Unit) -> Origin {
 
 impl Turn<'_> {
     /// The first plan of a runner that goes on where another has left off.
-    pub(super) fn resume(&mut self, plan: PlanPolicy, memories: Vec<Option<Memory>>) {
+    pub(super) fn resume(&mut self, plan: PlanPolicy, left: Remembered) {
         if self.machine.loaded {
             return;
         }
         self.load(plan);
-        let highest = memories.iter().flatten().map(|memory| memory.generation.0).max();
+        self.machine.recent_restarts = left.restarts;
+        let highest = left.units.iter().flatten().map(|memory| memory.generation.0).max();
         self.machine.generations = highest.unwrap_or(0);
-        for (unit, memory) in self.machine.ids().zip(memories) {
+        for (unit, memory) in self.machine.ids().zip(left.units) {
             if let Some(memory) = memory.filter(|_| !matches!(self.policy(unit).kind, Kind::Group { .. })) {
                 self.recall(unit, &memory);
             }

@@ -129,7 +129,7 @@ pub use event::{
 };
 pub use governor::Origin;
 pub use invariant::{Rule, Violation};
-pub use memory::{Memory, RECENT_HANDED_OVER};
+pub use memory::{Memory, RECENT_HANDED_OVER, Remembered};
 pub use random::Random;
 pub use rehearsal::{StopShare, rehearse_stop};
 pub use table::markdown as state_table;

@@ -6,7 +6,7 @@
 
 use super::action::Action;
 use super::event::{Event, ExitStatus, Generation, Phase};
-use super::memory::Memory;
+use super::memory::{Memory, Remembered};
 use super::snapshot::State;
 use super::stops::SIGKILL;
 use super::{Supervisor, Time};
@@ -39,7 +39,8 @@ impl StopShare {
 pub fn rehearse_stop(plan: &PlanPolicy) -> Vec<StopShare> {
     let mut machine = Supervisor::new(0);
     let mut told: VecDeque<Event> = VecDeque::new();
-    told.push_back(Event::PlanResumed(plan.clone(), memories(plan)));
+    let left = Remembered { units: memories(plan), restarts: Vec::new() };
+    told.push_back(Event::PlanResumed(plan.clone(), left));
     told.push_back(Event::Shutdown { fast: false });
     let mut now = Time::default();
     let mut shares: Vec<StopShare> = Vec::new();

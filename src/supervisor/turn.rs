@@ -59,7 +59,7 @@ impl Turn<'_> {
     fn event(&mut self, event: Event) {
         match event {
             Event::PlanLoaded(plan) => self.load(plan),
-            Event::PlanResumed(plan, memories) => self.resume(plan, memories),
+            Event::PlanResumed(plan, left) => self.resume(plan, left),
             Event::PlanChanged(change) => self.change_plan(change),
             Event::Request(job, request) => self.request(job, request),
             Event::Prepared { unit, generation, result } => {

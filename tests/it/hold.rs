@@ -45,6 +45,31 @@ fn a_hold_outlives_crash_kill_reload_and_reexec() {
 }
 
 #[test]
+fn the_budget_outlives_the_runner() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "[governor]\nrestarts = 2\nwithin = \"10m\"\n");
+    let soon = "[restart]\ndelays = [\"0s\"]\n";
+    env.sleeper("a", soon).sleeper("b", soon);
+    let mut runner = env.run();
+    runner.wait_state("a ready", 1).wait_state("b ready", 1);
+    for starts in 2..=3 {
+        kill(Pid::from_raw(runner.pid_of("a")), Signal::SIGKILL).unwrap();
+        env.wait_field("a", "starts", starts);
+        env.wait_field("a", "state", "ready");
+    }
+    env.node(&["reexec"]).code(0);
+    runner.kill_9();
+    let mut runner = env.run();
+    env.wait_field("b", "state", "ready");
+    kill(Pid::from_raw(runner.pid_of("b")), Signal::SIGKILL).unwrap();
+    env.wait_field("b", "detail", "for the governor: 2 of 2 restarts within 10m used up");
+    // By hand it starts at once.
+    env.node(&["start", "b"]).code(0);
+    assert_eq!(env.field("b", "starts"), 2);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
 fn cold_starts_one_by_one_in_the_order_that_was_given() {
     let env = TestEnv::new();
     env.write(

@@ -22,6 +22,7 @@
 //! | – | own rule | what holds data follows like everybody else | `DataIsKept` |
 //! | 32 | pebble | somebody else's trouble is taken for the unit's own | `ReasonToStop` |
 //! | 77 | systemd | the next runner does not know of a hold | `Held` |
+//! | 77 | systemd | the next runner does not know what the governor has counted | `Budget` |
 //! | – | own rule | a hold holds nothing | `Held` |
 //! | 19, 26 | Supervisor, Horust | the budget of all units is not kept | `Budget` |
 //! | 37 | Supervisor | everybody starts at the same time | `ColdStarts` |
@@ -36,8 +37,8 @@ use tenon::plan::policy::{PlanPolicy, UnitId};
 use tenon::sim::{Law, Machine, generate, run};
 use tenon::supervisor::snapshot::State;
 use tenon::supervisor::{
-    Action, Event, ExitStatus, Generation, Memory, Phase, ProbeKind, Request, Supervisor, Time, Verdict,
-    Violation,
+    Action, Event, ExitStatus, Generation, Memory, Phase, ProbeKind, Remembered, Request, Supervisor, Time,
+    Verdict, Violation,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +67,8 @@ enum Defect {
     HoldsNothing,
     /// 77: of what is written down, the hold is not read.
     ForgetsHolds,
+    /// 77: nor what the governor has counted.
+    ForgetsRestarts,
     /// 19, 26: automatic restarts are not counted over all units.
     IgnoresBudget,
     /// 37: nobody counts who is on the way.
@@ -107,10 +110,10 @@ impl Defective {
                 let status = if died { ExitStatus::Code(0) } else { status };
                 Event::Exited { unit, generation, phase, status }
             }
-            (Defect::ForgetsProcesses, Event::PlanResumed(plan, memories)) => {
+            (Defect::ForgetsProcesses, Event::PlanResumed(plan, left)) => {
                 let forget = |memory: Memory| Memory { process: None, state: State::Inactive, ..memory };
-                let memories = memories.into_iter().map(|memory| memory.map(forget)).collect();
-                Event::PlanResumed(plan, memories)
+                let units = left.units.into_iter().map(|memory| memory.map(forget)).collect();
+                Event::PlanResumed(plan, Remembered { units, ..left })
             }
             (Defect::KeepsCountersOnStart, Event::Request(job, Request::Start { units, replace })) => {
                 let failed =
@@ -121,10 +124,13 @@ impl Defective {
             (Defect::HoldsNothing, Event::Request(job, Request::Hold { units, .. })) => {
                 Event::Request(job, Request::Hold { units, held: false })
             }
-            (Defect::ForgetsHolds, Event::PlanResumed(plan, memories)) => {
+            (Defect::ForgetsHolds, Event::PlanResumed(plan, left)) => {
                 let forget = |memory: Memory| Memory { held: false, ..memory };
-                let memories = memories.into_iter().map(|memory| memory.map(forget)).collect();
-                Event::PlanResumed(plan, memories)
+                let units = left.units.into_iter().map(|memory| memory.map(forget)).collect();
+                Event::PlanResumed(plan, Remembered { units, ..left })
+            }
+            (Defect::ForgetsRestarts, Event::PlanResumed(plan, left)) => {
+                Event::PlanResumed(plan, Remembered { restarts: Vec::new(), ..left })
             }
             (Defect::DefersAsked, Event::Request(job, Request::Start { units, replace })) => {
                 let waits = |unit: &UnitId| {
@@ -236,7 +242,7 @@ impl Machine for Defective {
         self.inner.deadline().filter(|at| !lost || at.0.as_millis() % 2 == 0)
     }
 
-    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Vec<Option<Memory>>) {
+    fn reborn(&mut self, seed: u64) -> (PlanPolicy, Remembered) {
         Machine::reborn(&mut self.inner, seed)
     }
 
@@ -350,6 +356,7 @@ fn a_hold_that_holds_nothing() {
 #[test]
 fn a_hold_that_the_next_runner_does_not_know_of() {
     check(Defect::ForgetsHolds, Law::Held);
+    check(Defect::ForgetsRestarts, Law::Budget);
 }
 
 #[test]

@@ -214,6 +214,23 @@ fn that_an_earlier_boot_was_leaving_says_nothing_of_this_one() {
 }
 
 #[test]
+fn what_the_governor_has_counted_is_there_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slots");
+    let (slots, _) = Slots::open(&path).unwrap();
+    slots.begin("mark", Duration::from_secs(5));
+    let times: Vec<Time> = (1..=70).map(|second| Time(Duration::from_secs(second))).collect();
+    slots.remember_restarts(&times[..3]);
+    let left = || Slots::open(&path).unwrap().1.unwrap().restarts;
+    assert_eq!(left(), times[..3]);
+    // Of too many, the latest.
+    slots.remember_restarts(&times);
+    assert_eq!(left(), times[10..]);
+    slots.begin("mark", Duration::from_secs(9));
+    assert_eq!(left(), []);
+}
+
+#[test]
 fn a_process_is_recognised_though_the_kernel_cut_its_name_in_the_middle_of_a_letter() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("fourteen-bytesé");

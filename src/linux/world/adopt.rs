@@ -20,7 +20,7 @@ use crate::plan::exec::UnitExec;
 use crate::plan::policy::{GONE, UnitId, UnitPolicy};
 use crate::plan::started::Started;
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Time};
+use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Remembered, Time};
 
 /// Where there are no pidfds, so often it is looked whether an adopted process still is.
 const LOOK: Duration = Duration::from_secs(1);
@@ -114,7 +114,8 @@ impl World {
             tracing::info!("{adopted} running units of an earlier runner are kept");
         }
         self.inbox.clear();
-        self.inbox.push_back(Event::PlanResumed(self.plan.policy.clone(), memories));
+        let left = Remembered { units: memories, restarts: before.restarts.clone() };
+        self.inbox.push_back(Event::PlanResumed(self.plan.policy.clone(), left));
         for (unit, generation, phase) in ended {
             self.inbox.push_back(Event::Exited { unit, generation, phase, status: ExitStatus::Unknown });
         }
@@ -306,6 +307,7 @@ impl World {
         if let Some(memory) = self.supervisor.memory(id) {
             let holds_data = self.plan.policy.get(id).is_some_and(|unit| unit.holds_data);
             slots.remember(unit.place, self.name(id), &memory, holds_data);
+            slots.remember_restarts(self.supervisor.recent_restarts());
         }
     }
 

@@ -82,13 +82,15 @@ impl Oracle {
         if self.highest == 0 && memories.iter().all(Option::is_none) {
             return;
         }
+        if self.plan.governor != plan.governor {
+            self.restarts.clear();
+        }
         self.take_plan(plan);
         self.plan_since = self.now;
         self.next.clear();
         self.looked_at = None;
         self.requests.values_mut().for_each(|asking| asking.answered = true);
-        // What the last runner had counted is not written down.
-        self.restarts.clear();
+        // Whoever started last is not written down.
         self.seen.iter_mut().for_each(|seen| seen.started_at = None);
         for (unit, memory) in self.ids().zip(memories) {
             if let Some(memory) = memory.as_ref().filter(|_| !self.is_group(unit)) {

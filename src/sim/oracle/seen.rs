@@ -154,7 +154,7 @@ impl Oracle {
                     self.get_mut(unit).wanted = wanted;
                 }
             }
-            Event::PlanResumed(plan, memories) => self.hear_resumed(plan, memories),
+            Event::PlanResumed(plan, left) => self.hear_resumed(plan, &left.units),
             Event::PlanChanged(change) => self.hear_change(change),
             Event::Request(job, request) => self.hear_request(*job, request, actions),
             Event::Shutdown { fast } => {

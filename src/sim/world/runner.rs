@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Due, World};
 use crate::plan::policy::{PlanPolicy, ReadyBy, UnitId};
 use crate::sim::Machine;
-use crate::supervisor::{Event, ExitStatus, Memory, PlanChange};
+use crate::supervisor::{Event, ExitStatus, PlanChange, Remembered};
 
 impl World<'_> {
     /// The files have changed.
@@ -28,8 +28,8 @@ impl World<'_> {
         }
         self.away = true;
         self.ask_for_violations(machine);
-        let (plan, mut memories) = machine.reborn(self.random.next_u64());
-        for (at, memory) in memories.iter_mut().enumerate() {
+        let (plan, mut left) = machine.reborn(self.random.next_u64());
+        for (at, memory) in left.units.iter_mut().enumerate() {
             let Some(memory) = memory else { continue };
             let unit = UnitId(at as u32);
             let start = self.starts.get(&(unit, memory.generation));
@@ -51,19 +51,14 @@ impl World<'_> {
             Some(_) => true,
         });
         self.queue = kept;
-        self.at(now + away, Due::GoesOn { plan: Box::new(plan), memories });
+        self.at(now + away, Due::GoesOn { plan: Box::new(plan), left });
     }
 
     /// Another runner takes over: what still runs is its own, what has ended meanwhile has ended in a way nobody saw.
-    pub(super) fn goes_on(
-        &mut self,
-        machine: &mut dyn Machine,
-        plan: PlanPolicy,
-        memories: Vec<Option<Memory>>,
-    ) {
+    pub(super) fn goes_on(&mut self, machine: &mut dyn Machine, plan: PlanPolicy, left: Remembered) {
         self.away = false;
         let mut ended = Vec::new();
-        for (at, memory) in memories.iter().enumerate() {
+        for (at, memory) in left.units.iter().enumerate() {
             let unit = UnitId(at as u32);
             let Some((memory, (phase, pid))) =
                 memory.as_ref().and_then(|memory| Some((memory, memory.process?)))
@@ -76,7 +71,7 @@ impl World<'_> {
                 ended.push(Event::Exited { unit, generation, phase, status: ExitStatus::Unknown });
             }
         }
-        self.step(machine, &Event::PlanResumed(plan, memories));
+        self.step(machine, &Event::PlanResumed(plan, left));
         for event in ended {
             self.step(machine, &event);
         }

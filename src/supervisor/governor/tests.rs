@@ -1,5 +1,7 @@
 //! Holds and budgets, told as stories. A machine whose processes come up at once; readiness is told by the story.
 
+use std::time::Duration;
+
 use crate::plan::policy::UnitId;
 use crate::sim::parse;
 use crate::supervisor::*;
@@ -228,10 +230,10 @@ fn a_hold_outlives_the_runner() {
     node.hold(&["web", "api"], true);
     node.crash("web");
     node.later("1s");
-    let memories = node.machine.ids().map(|unit| node.machine.memory(unit)).collect();
+    let left = node.machine.remembered();
     let plan = node.machine.policy().clone();
     (node.machine, node.births) = (Supervisor::new(2), Vec::new());
-    node.tell(Event::PlanResumed(plan, memories));
+    node.tell(Event::PlanResumed(plan, left));
     node.is("web", "waiting (held: exited with 1)");
     node.is("api", "ready");
     node.crash("api");
@@ -308,6 +310,27 @@ fn restarts_have_a_budget_over_all_units() {
     node.crash("a");
     node.start("a");
     node.born(&["a"]);
+}
+
+#[test]
+fn the_budget_outlives_the_runner() {
+    let mut node = Node::new("unit a delays=0s\nunit b delays=0s\ngovernor restarts=2 within=60s");
+    node.crash("a");
+    node.later("10s");
+    node.crash("a");
+    node.later("10s");
+    node.born(&["a", "b", "a", "a"]);
+    let (plan, left) = (node.machine.policy().clone(), node.machine.remembered());
+    assert_eq!(left.restarts, [Time(Duration::ZERO), Time(Duration::from_secs(10))]);
+    node.machine = Supervisor::new(2);
+    node.tell(Event::PlanResumed(plan, left));
+    node.crash("b");
+    node.later("1s");
+    node.is("b", "waiting (for the governor: 2 of 2 restarts within 1m used up)");
+    node.later("38s");
+    node.born(&[]);
+    node.later("1s");
+    node.born(&["b"]);
 }
 
 #[test]

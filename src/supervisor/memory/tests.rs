@@ -14,6 +14,10 @@ fn left(state: State, process: Option<(Phase, i32)>) -> Memory {
     }
 }
 
+fn of(units: Vec<Memory>) -> Remembered {
+    Remembered { units: units.into_iter().map(Some).collect(), restarts: Vec::new() }
+}
+
 const MAIN: Option<(Phase, i32)> = Some((Phase::Main, 100));
 
 fn unwanted(memory: Memory) -> Memory {
@@ -31,7 +35,7 @@ fn check(keys: &str, memory: &Memory, expected: &str) {
     let plan = parse(&format!("unit a {keys}\nunit new")).expect("the plan can be read").plan;
     let mut machine = Supervisor::new(1);
     let mut actions = Vec::new();
-    machine.step(Time::default(), Event::PlanResumed(plan, vec![Some(memory.clone())]), &mut actions);
+    machine.step(Time::default(), Event::PlanResumed(plan, of(vec![memory.clone()])), &mut actions);
     let (mut done, mut new) = (Vec::new(), false);
     for action in actions {
         match action {
@@ -161,7 +165,7 @@ fn what_an_earlier_runner_has_killed_is_told_so() {
         let mut machine = Supervisor::new(1);
         // `db` is stopping, too: nothing is sent to `a` before it is down.
         let other = Memory { generation: Generation(5), ..left(State::Stopping, Some((Phase::Main, 101))) };
-        let resumed = Event::PlanResumed(plan, vec![Some(memory), Some(other)]);
+        let resumed = Event::PlanResumed(plan, of(vec![memory, other]));
         machine.step(Time::default(), resumed, &mut Vec::new());
         let status = ExitStatus::Signal { signal: 9, core: false, oom: false };
         let exited = Event::Exited { unit: UnitId(0), generation: Generation(4), phase: Phase::Main, status };
@@ -178,7 +182,7 @@ fn since_when_it_is_there_is_known_unless_it_is_somewhere_else_now() {
         let plan = parse(&format!("unit a {keys}")).expect("the plan can be read").plan;
         let (mut machine, now) = (Supervisor::new(1), Time(Duration::from_secs(20)));
         let memory = Memory { since: Some(Time(Duration::from_secs(5))), ..memory };
-        machine.step(now, Event::PlanResumed(plan, vec![Some(memory)]), &mut Vec::new());
+        machine.step(now, Event::PlanResumed(plan, of(vec![memory])), &mut Vec::new());
         machine.unit(UnitId(0)).map(|unit| unit.since)
     };
     assert_eq!(since("", left(State::Ready, MAIN)), Some(5.0));
