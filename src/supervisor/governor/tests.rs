@@ -198,6 +198,40 @@ fn a_held_unit_follows_nobody_until_it_is_held_no_more() {
 }
 
 #[test]
+fn the_end_of_a_hold_follows_nobody_else() {
+    let mut node = Node::new("unit db delays=0s,60m\nunit cache delays=0s\nunit web needs=db:follow,cache");
+    node.born(&["db", "cache", "web"]);
+    node.hold(&["web"], true);
+    for name in ["db", "cache", "db"] {
+        node.crash(name);
+        node.later("1s");
+    }
+    node.born(&["db", "cache"]);
+    // Whom it would have followed has gone again, and the other is none to follow.
+    node.is("db", "backoff");
+    node.hold(&["web"], false);
+    node.later("1s");
+    node.born(&[]);
+}
+
+#[test]
+fn what_a_held_unit_is_to_follow_is_known_to_the_next_runner() {
+    let mut node = Node::new("unit db delays=0s\nunit web needs=db:follow");
+    node.later("1s");
+    node.hold(&["web"], true);
+    node.crash("db");
+    node.later("1s");
+    node.born(&["db", "web", "db"]);
+    let (plan, left) = (node.machine.policy().clone(), node.machine.remembered());
+    node.machine = Supervisor::new(2);
+    node.tell(Event::PlanResumed(plan, left));
+    node.later("1s");
+    node.born(&[]);
+    node.hold(&["web"], false);
+    node.born(&["web"]);
+}
+
+#[test]
 fn failed_health_of_a_held_unit_is_only_shown() {
     let mut node = Node::new("unit web health=1s/1");
     node.born(&["web"]);
@@ -351,6 +385,29 @@ fn instances_of_a_template_start_apart() {
     node.later("5s");
     node.born(&["e@2"]);
     assert_eq!(node.machine.deadline(), None);
+}
+
+#[test]
+fn who_has_waited_longer_starts_first_unless_the_order_says_otherwise() {
+    let check = |order: &str, words: &str| {
+        let mut node = Node::new(&format!(
+            "unit e@0 delays=0s\nunit e@1 delays=0s\nunit e@2 delays=0s\ngovernor stagger=5s{order}"
+        ));
+        node.later("11s");
+        node.crash("e@0");
+        node.later("1s");
+        node.crash("e@1");
+        node.later("1s");
+        node.is("e@1", words);
+        node
+    };
+    check("", "waiting (for the governor: `e@0` comes first)");
+    // Who is not listed comes before nobody.
+    check(" order=e@0", "waiting (for the governor: `e@0` comes first)");
+    let mut node = check(" order=e@1,e@0", "waiting (for the governor: 5s after the start of `e@2`)");
+    node.births.clear();
+    node.later("10s");
+    node.born(&["e@1", "e@0"]);
 }
 
 #[test]
