@@ -7,7 +7,7 @@
 
 use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -17,9 +17,9 @@ use super::helper::{self, Helpers};
 use super::poller::{Poller, Token};
 use super::preflight::{self, Asked as Condition, Situation};
 use super::probe::{Asked, Asker, Probes, Pushed, Tools};
-use super::slots::{Slots, own_start_time, still_there};
+use super::slots::{Slots, still_there};
 use super::spawn::{self, Report, Session, Stdio, What};
-use super::{credentials, files, sys, words};
+use super::{credentials, elsewhere, files, sys, words};
 use crate::control::Ticket;
 use crate::plan::exec::{ProbeSet, UnitExec};
 use crate::plan::policy::{Ready, ReadyBy, UnitId};
@@ -60,28 +60,6 @@ pub fn left_behind(run_dir: &Path, unit: &str) -> Option<i32> {
     still_there(pid, left.start_time).map(|_| pid)
 }
 
-/// The process that has become a unit without a runner and still runs: it has said so in a file of its own.
-pub fn in_its_place(run_dir: &Path, unit: &str) -> Option<i32> {
-    let text = std::fs::read_to_string(note(run_dir, unit)).ok()?;
-    let (pid, started) = text.trim().split_once(' ')?;
-    let pid = pid.parse().ok().filter(|pid| *pid != std::process::id() as i32)?;
-    still_there(pid, started.parse().ok()?).map(|_| pid)
-}
-
-fn note(run_dir: &Path, unit: &str) -> PathBuf {
-    own_folders(run_dir).join(unit).join("process")
-}
-
-/// Has runners, and others that are to become the unit, know of this process.
-fn leave_note(run_dir: &Path, unit: &str) -> Result<(), String> {
-    let path = note(run_dir, unit);
-    let folder = path.parent().unwrap_or(run_dir);
-    let text = format!("{} {}\n", std::process::id(), own_start_time());
-    std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(|error| {
-        format!("cannot write `{}`: {error}; a runner would start it beside this process", path.display())
-    })
-}
-
 /// Becomes a unit. Returns if there is nothing to execute (`Ok`), or to say why not. `tell` hears what is left out.
 ///
 /// # Errors
@@ -120,9 +98,6 @@ pub fn become_unit(
         return Ok(());
     }
     let extra_env = extra_env(name, exec, run_dir)?;
-    if let Err(why) = leave_note(run_dir, name) {
-        tell(&why);
-    }
     execute(exec, &exec.argv, &extra_env, &mut |left_out| {
         for what in left_out {
             tell(&format!("{what}; started without it"));
@@ -179,16 +154,11 @@ fn extra_env(name: &str, exec: &UnitExec, run_dir: &Path) -> Result<Vec<(String,
     let mut extra: Vec<(String, String)> =
         given.filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     if !exec.credentials.is_empty() {
-        let folder = own_folders(run_dir).join(name).join("credentials");
+        let folder = elsewhere::folder(run_dir, name).join("credentials");
         let folder = credentials::write(exec, Some(&folder))?;
         extra.push(("CREDENTIALS_DIRECTORY".to_owned(), folder));
     }
     Ok(extra)
-}
-
-/// Where units without a runner have folders of their names for what lasts no longer than their processes.
-pub fn own_folders(run_dir: &Path) -> PathBuf {
-    run_dir.join("become")
 }
 
 fn notify(text: &str) {

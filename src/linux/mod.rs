@@ -12,6 +12,7 @@
 mod cgroup;
 mod clock;
 mod credentials;
+pub mod elsewhere;
 mod eventlog;
 mod fault;
 mod files;

@@ -47,6 +47,8 @@ pub enum Token {
     LogPipe(u32),
     /// The adopted process of a unit (by its number) has ended.
     Adopted(u32),
+    /// A process that a unit (by its number) waits for has ended.
+    Other(u32),
 }
 
 impl Token {
@@ -58,7 +60,8 @@ impl Token {
             | Token::Notify(unit)
             | Token::Launch(unit)
             | Token::ReadyFd(unit)
-            | Token::Adopted(unit) => Some(UnitId(unit)),
+            | Token::Adopted(unit)
+            | Token::Other(unit) => Some(UnitId(unit)),
             Token::Signals
             | Token::Timer
             | Token::Console
@@ -85,6 +88,7 @@ impl Token {
             Token::Helper(id) => (10, id),
             Token::Watch => (11, 0),
             Token::Adopted(id) => (12, id),
+            Token::Other(id) => (14, id),
             Token::LogPipe(id) => (13, id),
         };
         (kind << 32) | u64::from(id)
@@ -106,6 +110,7 @@ impl Token {
             10 => Token::Helper(id),
             11 => Token::Watch,
             12 => Token::Adopted(id),
+            14 => Token::Other(id),
             13 => Token::LogPipe(id),
             _ => return None,
         })

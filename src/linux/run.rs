@@ -188,6 +188,7 @@ impl Loop {
             Token::Watch => self.world.files_changed(),
             Token::LogPipe(unit) => self.world.pipe_ready(unit),
             Token::Adopted(unit) => self.world.adopted_ended(unit),
+            Token::Other(unit) => self.world.other_ended(unit),
         }
         self.world.works_on(None);
     }

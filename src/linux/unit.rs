@@ -142,6 +142,8 @@ pub enum Question {
     Resolve(String),
     /// What does the help text of this command say?
     Help(Vec<String>),
+    /// Has this process, which is the unit's and nobody's, ended?
+    Gone(i32, OwnedFd),
 }
 
 /// What a unit has said since its start.

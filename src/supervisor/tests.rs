@@ -161,6 +161,7 @@ fn how_far_a_unit_is_from_a_goal() {
          unit once task
          unit both group=db,once
          unit all  group=once
+         unit web  needs=db
          unit not  skipped=role",
     );
     let check = |bench: &Bench, name: &str, expected: [&str; 4]| {
@@ -174,6 +175,7 @@ fn how_far_a_unit_is_from_a_goal() {
     };
     check(&bench, "db", ["pending", "pending", "pending", "pending"]);
     check(&bench, "both", ["pending", "pending", "pending", "pending"]);
+    check(&bench, "web", ["pending", "pending", "pending", "reached"]);
     check(&bench, "not", ["`not` is skipped: role", "reached", "`not` is skipped: role", "reached"]);
     bench.exited("once", ExitStatus::Code(0));
     check(&bench, "once", ["reached", "reached", "reached", "reached"]);

@@ -123,6 +123,32 @@ fn a_unit_is_never_there_twice() {
     env.node(&["become", "a"]).code(0);
 }
 
+/// Long before its own process is there.
+#[test]
+fn of_several_that_become_a_unit_at_once_one_does() {
+    let env = TestEnv::new();
+    let main = env.path("mains").display().to_string();
+    env.shell(
+        "a",
+        &format!("echo x >> {main}; exec sleep 300"),
+        "[bootstrap.slow]\nrun = [\"sleep\", \"0.3\"]\n",
+    );
+    let begun = || {
+        let mut command = env.command(&["--dir", "node", "become", "a"]);
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut all: Vec<_> = (0..4).map(|_| begun()).collect();
+    until("the one", || fs::read_to_string(&main).ok().filter(|text| !text.is_empty()));
+    let gone = |child: &mut std::process::Child| child.try_wait().unwrap();
+    until("the others", || (all.iter_mut().filter_map(gone).count() == 3).then_some(()));
+    assert!(all.iter_mut().filter_map(gone).all(|status| status.code() == Some(203)));
+    assert_eq!(fs::read_to_string(&main).unwrap(), "x\n");
+    for mut child in all {
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+}
+
 /// Whoever comes second waits or is refused, and comes when the first has gone.
 #[test]
 fn what_has_become_a_unit_keeps_a_runner_from_starting_it() {
@@ -136,13 +162,16 @@ fn what_has_become_a_unit_keeps_a_runner_from_starting_it() {
     let refused = env.node(&["become", "a"]);
     assert!(refused.code(203).stderr.contains(&format!("`a` runs already (pid {pid})")), "{refused:#?}");
     let mut runner = env.run();
-    runner.wait_state("b ready", 1).wait_state("a backoff", 1);
-    let why = env.node(&["why", "a"]).stdout;
-    assert!(why.contains(&format!("it runs already (pid {pid}): `tenon become` has started it")), "{why}");
+    runner.wait_state("b ready", 1);
+    let words = format!("it runs already (pid {pid}), and not under this runner");
+    env.wait_field("a", "detail", words.as_str());
+    assert!(env.node(&["status"]).stdout.contains(&format!("preparing ({words})")));
+    runner.wait_said(&format!("a: waits: {words}"));
     child.kill().unwrap();
     child.wait().unwrap();
     runner.wait_state("a ready", 1);
     assert_ne!(runner.pid_of("a"), pid as i32);
+    assert_eq!(env.field("a", "restarts"), 0);
     assert_eq!(runner.stop(), 0);
 }
 

@@ -280,6 +280,29 @@ fn a_process_of_what_became_a_group_is_ended() {
     }
 }
 
+/// What it holds is not lost, and there are never two of it.
+#[test]
+fn data_of_what_was_a_group_for_a_while_is_held_by_one_process() {
+    let env = TestEnv::new();
+    env.sleeper("store", "holds_data = true\n").sleeper("b", "");
+    let mut runner = env.run();
+    runner.wait_state("store ready", 1).wait_state("b ready", 1);
+    let pid = runner.pid_of("store");
+    runner.kill_9();
+    env.write("units/store.toml", "kind = \"group\"\nmembers = [\"b\"]\n");
+    let mut runner = env.run();
+    env.wait_field("store", "state", "ready");
+    assert_eq!(runner.stop(), 0);
+    assert!(lives(pid));
+    env.sleeper("store", "holds_data = true\n");
+    let mut runner = env.run();
+    let words = format!("it runs already (pid {pid}), and not under this runner");
+    env.wait_field("store", "detail", words.as_str());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    runner.wait_state("store ready", 1);
+    assert_eq!(runner.stop(), 0);
+}
+
 /// A runner that leaves at once does not leave it behind.
 #[test]
 fn a_shutdown_waits_for_what_is_no_longer_configured() {

@@ -7,6 +7,7 @@ use crate::cli::pipeline::{Context, Planned, Sees};
 use crate::control::Error;
 use crate::control::client::{Client, ClientError};
 use crate::control::message::{StatusCall, StatusReply};
+use crate::linux::elsewhere::{self, Claim};
 use crate::linux::in_place;
 use crate::plan::exec::UnitExec;
 use crate::plan::policy::{Kind as UnitKind, UnitId, UnitPolicy};
@@ -51,12 +52,16 @@ pub fn process(planned: &Planned, id: UnitId) -> Result<(&UnitPolicy, &UnitExec)
 /// There is at most one main process of a unit: none is added to that of a runner, nor to one that a runner has left, nor
 /// to one that has become it.
 fn refuse_second(context: &Context, unit: &str, run_dir: &Path) -> Result<(), CliError> {
-    if let Some(pid) = in_place::in_its_place(run_dir, unit) {
-        return Err(CliError::new(
-            Kind::Refused,
-            format!("`{unit}` runs already (pid {pid}): `tenon become` has started it"),
-        )
-        .hint("end it first, by whoever has started it"));
+    match elsewhere::claim(run_dir, unit) {
+        Claim::Ours => {}
+        Claim::Taken(pid) => {
+            let why = format!("`{unit}` runs already (pid {pid}), without a runner");
+            return Err(CliError::new(Kind::Refused, why).hint("end it first, by whoever has started it"));
+        }
+        Claim::Unknown(error) => context.output.say(&format!(
+            "{unit}: a runner would not know of this process: `{}`: {error}",
+            elsewhere::folder(run_dir, unit).display()
+        )),
     }
     let status: Result<StatusReply, ClientError> =
         Client::connect(&context.socket_path()).and_then(|mut client| {

@@ -8,7 +8,7 @@ use crate::cli::pipeline::{Context, Sees};
 use crate::cli::write;
 use crate::export::systemd::MARK;
 use crate::export::{Export, File, systemd};
-use crate::linux::in_place;
+use crate::linux::elsewhere;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -51,7 +51,7 @@ fn to_systemd(context: &Context, args: &ExportSystemdArgs) -> Result<(), CliErro
         user: args.user,
         units,
         prefix: args.prefix.clone(),
-        folders: in_place::own_folders(Path::new(&planned.resolved.dirs.run)).display().to_string(),
+        folders: elsewhere::folders(Path::new(&planned.resolved.dirs.run)).display().to_string(),
     };
     let export = systemd::export(&planned.plan, &options).map_err(|why| CliError::new(Kind::Config, why))?;
     if let Some(folder) = &args.output_dir {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::World;
 use super::end::last_words;
 use super::left::Kept;
+use crate::linux::elsewhere::leave_note;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::rundir::lasting_file;
 use crate::linux::slots::{Before, Birth, Left, SLOTS_MAX, still_there};
@@ -138,8 +139,13 @@ impl World {
                 "{name}: is no service any more; its process (pid {pid}) holds data and is left alone, unwatched"
             );
         } else {
-            tracing::warn!("{name}: is no service any more; its process (pid {pid}) is killed");
-            sys::kill_group(pid, libc::SIGKILL);
+            tracing::warn!("{name}: is no service any more; its process (pid {pid}) is asked to end");
+            sys::kill_group(pid, libc::SIGTERM);
+        }
+        // Were it a service again, it is not started beside what is left.
+        let noted = self.run_dir.as_ref().map(|dir| leave_note(dir.path(), name, pid, start_time));
+        if let Some(Err(error)) = noted {
+            tracing::warn!("{name}: a later runner would not know of pid {pid}: {error}");
         }
     }
 

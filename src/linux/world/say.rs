@@ -1,6 +1,8 @@
 //! What the runner says about its units on standard error.
 
 use super::World;
+use super::start::runs_already;
+use crate::linux::unit::Question;
 use crate::plan::policy::UnitId;
 use crate::supervisor::snapshot::{State, UnitSnapshot};
 
@@ -9,12 +11,22 @@ impl World {
     pub(super) fn may_be_shown(&self, unit: UnitSnapshot) -> UnitSnapshot {
         let text = |text: Option<String>| text.map(|text| self.plan.masked(&text));
         UnitSnapshot {
-            detail: text(unit.detail),
+            detail: text(unit.detail).or_else(|| self.waits_for_other(&unit.unit)),
             degraded: text(unit.degraded),
             cause: self.plan.masked(&unit.cause),
             last_exit: text(unit.last_exit),
             says: text(unit.says),
             ..unit
+        }
+    }
+
+    /// What a unit waits for that the machine does not know of.
+    fn waits_for_other(&self, name: &str) -> Option<String> {
+        let id = self.plan.policy.find(name)?;
+        let preparing = self.units.get(id.0 as usize)?.preparing.as_ref()?;
+        match preparing.question {
+            Some(Question::Gone(pid, _)) => Some(runs_already(pid)),
+            Some(Question::Resolve(_) | Question::Help(_)) | None => None,
         }
     }
 

@@ -8,7 +8,6 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::{Pending, World};
 use crate::linux::helper::{self, End, Finished, Helpers, Purpose};
-use crate::linux::in_place;
 use crate::linux::notify::NotifySocket;
 use crate::linux::poller::{Interest, Token};
 use crate::linux::preflight::{self, Asked, Situation};
@@ -16,7 +15,7 @@ use crate::linux::rundir::RunDir;
 use crate::linux::spawn::{self, Report, Session, Stdio, What};
 use crate::linux::tree;
 use crate::linux::unit::{Current, Facts, Preparing, Question};
-use crate::linux::{credentials, files, identity, sys};
+use crate::linux::{credentials, elsewhere, files, identity, sys};
 use crate::plan::exec::{Preflight, UnitExec};
 use crate::plan::policy::UnitId;
 use crate::supervisor::{Event, Failure, FailureStage, Generation, Phase, Time};
@@ -34,10 +33,8 @@ impl World {
         self.forget_questions(id);
         self.take_next(id);
         let dir = self.run_dir.as_ref().map(RunDir::path);
-        if let Some(pid) = dir.and_then(|dir| in_place::in_its_place(dir, self.name(id))) {
-            let message =
-                format!("it runs already (pid {pid}): `tenon become` has started it, beside this runner");
-            return self.prepared(id, generation, Err(Failure { stage: FailureStage::Preflight, message }));
+        if let Some(pid) = dir.and_then(|dir| elsewhere::running(dir, self.name(id))) {
+            return self.wait_for_other(id, generation, pid);
         }
         let Some(exec) = self.plan.exec.get(id.0 as usize) else { return };
         match files::write_all(exec) {
@@ -59,6 +56,40 @@ impl World {
             unit.preparing = Some(Preparing { generation, rest, question: None });
         }
         self.ask_conditions(id);
+    }
+
+    /// The unit runs already, and not under this runner: it is started once that process has ended.
+    fn wait_for_other(&mut self, id: UnitId, generation: Generation, pid: i32) {
+        let pidfd = sys::pidfd_open(pid).ok();
+        let watched = pidfd.filter(|fd| self.poller.add(fd, Token::Other(id.0), Interest::Read).is_ok());
+        let Some(pidfd) = watched else {
+            let failure = Failure { stage: FailureStage::Preflight, message: runs_already(pid) };
+            return self.prepared(id, generation, Err(failure));
+        };
+        tracing::warn!("{}: waits: {}", self.name(id), runs_already(pid));
+        let poller = &self.poller;
+        if let Some(unit) = self.units.get_mut(id.0 as usize) {
+            unit.begin(generation, poller);
+            let question = Some(Question::Gone(pid, pidfd));
+            unit.preparing = Some(Preparing { generation, rest: VecDeque::new(), question });
+        }
+    }
+
+    /// A process that a unit has waited for has ended.
+    pub fn other_ended(&mut self, number: u32) {
+        let id = UnitId(number);
+        let Some(preparing) = self.unit(id).and_then(|unit| unit.preparing.take()) else { return };
+        match preparing.question {
+            Some(Question::Gone(_, pidfd)) => {
+                self.poller.remove(&pidfd);
+                self.prepare(id, preparing.generation);
+            }
+            other @ (Some(Question::Resolve(_) | Question::Help(_)) | None) => {
+                if let Some(unit) = self.unit(id) {
+                    unit.preparing = Some(Preparing { question: other, ..preparing });
+                }
+            }
+        }
     }
 
     fn prepared(&mut self, unit: UnitId, generation: Generation, result: Result<(), Failure>) {
@@ -125,6 +156,7 @@ impl World {
     fn ask_helper(&mut self, id: UnitId, question: &Question) -> Result<(), String> {
         let now = self.clock.now();
         match question {
+            Question::Gone(pid, _) => Err(runs_already(*pid)),
             Question::Resolve(name) => {
                 self.helpers.resolve(name, Purpose::Preflight(id), now + RESOLVE_TIMEOUT, &self.poller)
             }
@@ -145,6 +177,11 @@ impl World {
         let Some(preparing) = self.unit(id).and_then(|unit| unit.preparing.as_mut()) else { return };
         let generation = preparing.generation;
         let refused = match preparing.question.take() {
+            // That is asked of nobody.
+            Some(other @ Question::Gone(..)) => {
+                preparing.question = Some(other);
+                return;
+            }
             Some(Question::Resolve(name)) => {
                 helper::addresses(finished).err().map(|why| format!("needs `{name}` to resolve: {why}"))
             }
@@ -367,6 +404,11 @@ impl World {
             tracing::warn!("{}: bootstrap step {words}: killed", self.name(UnitId(number as u32)));
         }
     }
+}
+
+/// Why a unit is not started.
+pub(super) fn runs_already(pid: i32) -> String {
+    format!("it runs already (pid {pid}), and not under this runner")
 }
 
 fn setup(message: &str) -> Failure {
