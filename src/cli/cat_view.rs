@@ -1,7 +1,8 @@
 //! A merged tree as JSON: the value, and where each part of it is from.
 
 use crate::config::tree::{Item, Layer, Node, Table};
-use crate::diagnostic::{MASK, SourceMap, is_secret_name};
+use crate::diagnostic::secret::names_secret;
+use crate::diagnostic::{MASK, SourceMap};
 use serde_json::{Map, Value, json};
 
 /// The deepest nesting that is shown; the parser allows less.
@@ -27,7 +28,8 @@ fn value(node: &Node, depth: usize) -> Value {
         Item::Table(table) => {
             let declared = table.get("type").and_then(Node::as_str) == Some("secret");
             let member = |(key, _, node): (&str, _, &Node)| {
-                let secret = is_secret_name(key) || declared && key == "default";
+                let named = node.as_str().is_some_and(|text| names_secret(key, text));
+                let secret = named || declared && key == "default";
                 (key.to_owned(), shown(secret, node, depth))
             };
             table.iter().map(member).collect::<Map<String, Value>>().into()

@@ -4,6 +4,7 @@ use super::commands::client::as_the_runner_sees;
 use super::error::{CliError, Kind};
 use super::pipeline::{Context, Resolved, Sees};
 use crate::control::client::Client;
+use crate::expr::say::listed;
 use crate::resolve::{Placement, Unit, UnitKind};
 
 /// Instead of "no unit is called": the runner knows the units of its plan only.
@@ -14,13 +15,14 @@ pub fn explained(context: &Context, error: CliError) -> CliError {
     let (seen, _) = as_the_runner_sees(context, runner.as_ref());
     let Ok(resolved) = seen.resolve(&[], Sees::Machine) else { return error };
     match resolved.graph.units.get(name.as_str()) {
-        Some(unit) => not_planned(&resolved, unit),
+        Some(unit) => not_planned(&resolved, unit, &seen.units),
         None => error,
     }
 }
 
 /// The error for a unit that is known and not in the plan, with the cure.
-pub fn not_planned(resolved: &Resolved, unit: &Unit) -> CliError {
+/// `alone`: the units that a runner was started with, if it was started with some.
+pub fn not_planned(resolved: &Resolved, unit: &Unit, alone: &[String]) -> CliError {
     let name = &unit.name;
     let again = "`tenon reload`";
     let (why, cure) = match &unit.placement {
@@ -48,6 +50,17 @@ pub fn not_planned(resolved: &Resolved, unit: &Unit) -> CliError {
         Placement::Masked => (
             "it is masked by an empty file or a link to /dev/null".to_owned(),
             format!("remove that file, then {again}"),
+        ),
+        Placement::NotSelected if unit.kind == UnitKind::Settings => (
+            "nothing asks for it".to_owned(),
+            "it has no process: whoever reads its parameters is to be in the plan".to_owned(),
+        ),
+        Placement::NotSelected if !alone.is_empty() => (
+            "nothing asks for it".to_owned(),
+            format!(
+                "the runner was started with {}: start it with `{name}`, too, or without units",
+                listed(alone.iter().map(String::as_str))
+            ),
         ),
         Placement::NotSelected => {
             ("nothing asks for it".to_owned(), format!("add it to `run` of the node file, then {again}"))

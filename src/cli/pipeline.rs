@@ -312,7 +312,7 @@ impl Planned {
             return Ok(id);
         }
         let unit = self.resolved.unit(name)?;
-        Err(known::not_planned(&self.resolved, unit))
+        Err(known::not_planned(&self.resolved, unit, &[]))
     }
 }
 

@@ -72,7 +72,8 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.about.push(made.about);
     }
     let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
-    plan.secrets = secrets::ordered(declared.into_iter().chain(named));
+    let data = secrets::of_data(graph.units.values().filter_map(|unit| unit.tree.get("data")));
+    plan.secrets = secrets::ordered(declared.into_iter().chain(named).chain(data));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);

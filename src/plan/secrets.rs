@@ -7,6 +7,7 @@
 
 use super::exec::{Probe, UnitExec};
 use super::{About, Traced};
+use crate::config::tree::{Item, Node};
 use crate::diagnostic::secret::{MIN, Settings, tells};
 
 /// A line of a secret of several lines that is worth being masked alone.
@@ -49,6 +50,13 @@ pub(super) fn of_units<'a>(units: impl Iterator<Item = (&'a UnitExec, &'a About)
     for (exec, about) in units {
         found.unit(exec, about);
     }
+    found.values
+}
+
+/// What stands in data of units under the name of a secret.
+pub(super) fn of_data<'a>(data: impl Iterator<Item = &'a Node>) -> Vec<String> {
+    let mut found = Found { settings: Settings::new(), values: Vec::new() };
+    data.for_each(|node| found.data("", node));
     found.values
 }
 
@@ -103,6 +111,15 @@ impl Found {
                 self.named(name, value);
             }
             self.values.extend(self.settings.values(word));
+        }
+    }
+
+    fn data(&mut self, name: &str, node: &Node) {
+        match &node.item {
+            Item::Str(text) => self.named(name, text),
+            Item::Array(items) => items.iter().for_each(|item| self.data(name, item)),
+            Item::Table(table) => table.iter().for_each(|(key, _, node)| self.data(key, node)),
+            Item::Int(_) | Item::Float(_) | Item::Bool(_) | Item::Datetime(_) => {}
         }
     }
 

@@ -210,6 +210,7 @@ fn what_cannot_be_understood_is_said() {
     wrong(&["--fail", "store@soon:oom"], "`soon` is no time");
     wrong(&["--fail", "store@2m..1m:exec"], "it would end before it begins");
     wrong(&["--stop", "store"], "write `UNIT@TIME`");
+    wrong(&["--fail", "store@1s:signal:STOP"], "SIGSTOP ends no process; what stands still is `hang`");
     wrong(&["--never", "store dead"], "`dead` is no state");
     wrong(&["--expect", "store ready"], "it does not say when");
     wrong(

@@ -343,8 +343,16 @@ fn last_words_are_known_to_the_next_runner() {
             end();
         }
         env.wait_field("web", "state", "failed");
-        let why = env.node(&["why", "web"]).stdout;
-        assert!(why.contains("one") && why.contains("error: no card left"), "{way}: {why}");
+        let told = |way: &str| {
+            let why = env.node(&["why", "web"]).stdout;
+            assert!(why.contains("one") && why.contains("error: no card left"), "{way}: {why}");
+        };
+        told(way);
+        // Nor are they forgotten once it is at rest.
+        for way in WAYS {
+            runner = next(&env, runner, way);
+            told(way);
+        }
         assert_eq!(runner.stop(), 0);
     }
 }

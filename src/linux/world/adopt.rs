@@ -21,7 +21,7 @@ use crate::plan::exec::UnitExec;
 use crate::plan::policy::{GONE, UnitId, UnitPolicy};
 use crate::plan::started::Started;
 use crate::supervisor::snapshot::State;
-use crate::supervisor::{Event, ExitStatus, Generation, Memory, Phase, PlanChange, Remembered, Time};
+use crate::supervisor::{By, Event, ExitStatus, Generation, Memory, Phase, PlanChange, Remembered, Time};
 
 /// Where there are no pidfds, so often it is looked whether an adopted process still is.
 const LOOK: Duration = Duration::from_secs(1);
@@ -80,8 +80,6 @@ impl World {
                     None => {
                         // What it wrote last is gone with it.
                         if let Some(unit) = self.units.get_mut(number) {
-                            let (lines, said) = last_words(unit, &self.plan);
-                            (unit.facts.last_words, unit.facts.hint) = (lines, said);
                             unit.log.mark_seam(clock::wall(), &mut self.console);
                         }
                         // What was fatal to hear is not told once more.
@@ -93,6 +91,7 @@ impl World {
                     }
                 }
             }
+            self.recall_words(id, &memory);
             self.find_cgroup(id, memory.process.map(|(_, pid)| pid));
             if let Some(unit) = self.units.get_mut(number) {
                 unit.generation = memory.generation;
@@ -122,6 +121,16 @@ impl World {
         }
         self.take_kept(kept);
         self.look_at_trees = true;
+    }
+
+    /// What it said last, if nothing runs of it and it did not end as it should.
+    fn recall_words(&mut self, id: UnitId, memory: &Memory) {
+        let running = self.unit(id).is_some_and(|unit| unit.current.is_some());
+        let asked = memory.process.is_none() && memory.last_exit_by == By::Stop;
+        let well = memory.last_exit == Some(ExitStatus::Code(0));
+        if let Some(unit) = self.units.get_mut(id.0 as usize).filter(|_| !running && !asked && !well) {
+            (unit.facts.last_words, unit.facts.hint) = last_words(unit, &self.plan);
+        }
     }
 
     /// A process of a unit that stands for others now, or is elsewhere: nothing of it belongs to anybody any more.

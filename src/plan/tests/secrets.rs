@@ -32,3 +32,15 @@ fn a_message_does_not_tell_a_secret() {
     let text = text.replace("{{ env.A_KEY }}", "{{ param.p ~ \"}}\" }} or {{ \"}}\" }}");
     check_said(&text, &[], &["warning units/u.toml:6: *** of u, *** or }}"]);
 }
+
+#[test]
+fn data_under_the_name_of_a_secret_is_shown_nowhere() {
+    let text = "command = ['c', '{{ data.x.secret_key }}', '{{ data.x.tokenizer }}']\n\
+                [data.x]\nsecret_key = 'data-secret'\ntokenizer = 'llama-tok'\nport = 80";
+    let run = check_said(text, &[], &[]);
+    let shown = view::plan(&run.plan, &run.sources) + &view::json(&run.plan, &run.sources).to_string();
+    assert!(!shown.contains("data-secret") && shown.contains("llama-tok"), "{shown}");
+    let unit = &run.graph.units["u"];
+    let cat = view::cat(&unit.tree, &run.sources);
+    assert!(!cat.contains("data-secret") && cat.contains("llama-tok"), "{cat}");
+}

@@ -2,7 +2,8 @@
 
 use super::{MASK, place_of, tree_layer};
 use crate::config::tree::{Item, Node, Table};
-use crate::diagnostic::{SourceMap, is_secret_name};
+use crate::diagnostic::SourceMap;
+use crate::diagnostic::secret::names_secret;
 use crate::resolve::values;
 use std::fmt::Write as _;
 
@@ -51,7 +52,7 @@ fn section(table: &Table, path: &mut Vec<String>, sources: &SourceMap, out: &mut
 
 /// Whether a value is what its name says is a secret, and no template that only says where to get it.
 fn is_hidden(name: &str, node: &Node) -> bool {
-    is_secret_name(name) && is_literal(node)
+    is_literal(node) && node.as_str().is_some_and(|text| names_secret(name, text))
 }
 
 fn is_literal(node: &Node) -> bool {

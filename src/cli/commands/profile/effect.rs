@@ -11,7 +11,7 @@ use crate::cli::commands::client::{Inherited, as_the_runner_sees};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::pipeline::{Context, Loaded, Planned, Sees, once};
 use crate::cli::profiles;
-use crate::control::client::Client;
+use crate::control::client::{Client, ClientError};
 use crate::control::message::{StatusCall, StatusReply};
 use crate::diagnostic::{Code, Diagnostic, Level};
 use crate::plan::view::{self, Change, Changed};
@@ -50,15 +50,15 @@ pub struct Effect {
     warnings: usize,
     /// Whose environment stands for what units inherit.
     inherited: Inherited,
-    /// Units that the change touches and that run now; `None` = no runner is up.
-    running: Option<Vec<Running>>,
+    /// What it means for what runs.
+    running: Running,
 }
 
 /// Judges the new text with every profile it reaches. What was wrong before is not its fault, except beside it: next to
 /// a file that cannot be read nothing can be judged.
 pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) -> Result<Effect, CliError> {
-    let runner = Client::connect(&context.socket_path()).ok();
-    let (context, inherited) = as_the_runner_sees(context, runner.as_ref());
+    let runner = Client::connect(&context.socket_path());
+    let (context, inherited) = as_the_runner_sees(context, runner.as_ref().ok());
     let context = &context;
     let mut loaded = loaded.clone();
     if !context.units.iter().any(|unit| unit.contains('/')) {
@@ -105,9 +105,13 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
         idle,
         warnings,
         inherited,
-        running: None,
+        running: Running::Nothing,
     };
-    effect.running = runner.and_then(|runner| running(runner, &effect));
+    effect.running = match runner {
+        Ok(runner) => running(runner, &effect),
+        Err(ClientError::NotRunning { .. }) => Running::Nothing,
+        Err(error) => Running::NotTold(CliError::from(error).message),
+    };
     Ok(effect)
 }
 
@@ -240,16 +244,29 @@ fn unindented(text: &str) -> String {
     out
 }
 
+/// What a change means for what runs.
+enum Running {
+    /// No runner is up.
+    Nothing,
+    /// It does not say, and why.
+    NotTold(String),
+    /// These would have to be started anew.
+    Units(Vec<Touched>),
+}
+
 /// A unit that runs now and would have to be started anew.
-struct Running {
+struct Touched {
     unit: String,
     pid: i32,
     holds_data: bool,
 }
 
-/// Units of a runner that the change touches; `None` = it does not answer.
-fn running(mut runner: Client, effect: &Effect) -> Option<Vec<Running>> {
-    let status: StatusReply = runner.call("Status", &StatusCall::default(), RUNNER).ok()?;
+/// Units of a runner that the change touches.
+fn running(mut runner: Client, effect: &Effect) -> Running {
+    let status: StatusReply = match runner.call("Status", &StatusCall::default(), RUNNER) {
+        Ok(status) => status,
+        Err(error) => return Running::NotTold(CliError::from(error).message),
+    };
     let runs_with = status.runner.profile.as_deref();
     // A runner that was told another profile than this call goes on with its own.
     let other = effect.others.iter().find(|(known, _)| Some(known.as_str()) == runs_with);
@@ -259,9 +276,9 @@ fn running(mut runner: Client, effect: &Effect) -> Option<Vec<Running>> {
     };
     let units = status.units.iter().filter_map(|unit| {
         let changed = changed.units.iter().find(|changed| changed.unit == unit.unit)?;
-        Some(Running { unit: unit.unit.clone(), pid: unit.pid?, holds_data: changed.holds_data })
+        Some(Touched { unit: unit.unit.clone(), pid: unit.pid?, holds_data: changed.holds_data })
     });
-    Some(units.collect())
+    Running::Units(units.collect())
 }
 
 fn words(choice: &Choice) -> String {
@@ -300,10 +317,15 @@ pub fn text(effect: &Effect) -> String {
     if let Some(caveat) = effect.inherited.caveat() {
         let _ = writeln!(out, "{caveat}");
     }
-    match effect.running.as_deref() {
-        None => out.push_str("no runner is up: nothing that runs is touched\n"),
-        Some([]) => out.push_str("nothing that runs needs a restart\n"),
-        Some(units) => {
+    match &effect.running {
+        Running::Nothing => out.push_str("no runner is up: nothing that runs is touched\n"),
+        Running::NotTold(why) => {
+            let _ = writeln!(out, "a runner is up and does not say what runs: {why}");
+        }
+        Running::Units(units) => {
+            if units.is_empty() {
+                out.push_str("nothing that runs needs a restart\n");
+            }
             for unit in units {
                 let data = if unit.holds_data { ", which holds data" } else { "" };
                 let _ = writeln!(out, "needs restart of {}{data} (pid {})", unit.unit, unit.pid);
@@ -330,9 +352,13 @@ pub fn json(effect: &Effect) -> Value {
     let here = one(name(&effect.here.1), true, &effect.difference);
     let here = Some(here).filter(|_| effect.here.1.is_some() || !effect.difference.is_empty());
     let others = effect.others.iter().map(|(name, difference)| one(Some(name), false, difference));
-    let running = effect.running.as_ref().map(|units| {
+    let running = match &effect.running {
+        Running::Units(units) => Some(units),
+        Running::Nothing | Running::NotTold(_) => None,
+    };
+    let running = running.map(|units| {
         let one =
-            |unit: &Running| json!({ "unit": unit.unit, "pid": unit.pid, "holds_data": unit.holds_data });
+            |unit: &Touched| json!({ "unit": unit.unit, "pid": unit.pid, "holds_data": unit.holds_data });
         units.iter().map(one).collect::<Vec<_>>()
     });
     json!({

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// What can fail, for messages.
 const KINDS: &str = "exit:N, signal:NAME, oom, exec, hang, unhealthy, degraded";
 
+/// Signals that a process outlives whatever it makes of them: CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH.
+const ENDS_NOBODY: [i32; 8] = [17, 18, 19, 20, 21, 22, 23, 28];
+
 /// Something that is done.
 #[derive(Debug, Clone)]
 pub struct Done {
@@ -186,6 +189,9 @@ fn status(kind: &str) -> Result<ExitStatus, String> {
             let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{name}") };
             let signal = (1..=31).find(|number| signal_name(*number) == full);
             let signal = signal.ok_or_else(|| format!("no signal is called `{name}`"))?;
+            if ENDS_NOBODY.contains(&signal) {
+                return Err(format!("{full} ends no process; what stands still is `hang`"));
+            }
             Ok(ExitStatus::Signal { signal, core: false, oom: false })
         }
         _ => Err(format!("`{kind}` is no kind of failure; there are {KINDS}")),
