@@ -180,7 +180,7 @@ fn placed(mut node: Node, span: Span) -> Node {
     node
 }
 
-/// Values for units and parameters that do not exist, in `[set]`, in `[roles.*.set]` and in `--set`.
+/// Values for units and parameters that do not exist, in `[set]`, in `[roles.*.set]`, in a unit's `[role.*.param]` and in `--set`.
 pub(super) fn check(
     world: &World,
     library: &Library,
@@ -197,6 +197,13 @@ pub(super) fn check(
     {
         for (param, span, _) in values.iter() {
             diagnostics.extend(unknown(world, library, templates, (unit, key), (param, span)));
+        }
+    }
+    for file in &world.files {
+        let roles = file.tree.get("role").and_then(Node::as_table).into_iter().flat_map(Table::iter);
+        let values = roles.filter_map(|(_, _, role)| role.get("param")?.as_table()).flat_map(Table::iter);
+        for (param, span, _) in values.filter(|(param, _, _)| !file.decls.contains_key(*param)) {
+            diagnostics.push(no_parameter(&file.name, &[file], (param, span)));
         }
     }
     for set in sets {
@@ -275,11 +282,16 @@ fn unknown(
     if files.iter().any(|file| file.decls.contains_key(param)) {
         return None;
     }
+    Some(no_parameter(unit, &files, (param, param_span)))
+}
+
+/// A value for a parameter that none of these files declares.
+fn no_parameter(unit: &str, files: &[&File], (param, param_span): (&str, Span)) -> Diagnostic {
     let known: Vec<&str> = files.iter().flat_map(|file| file.decls.keys().map(String::as_str)).collect();
     let diagnostic =
         Diagnostic::error(Code::UnknownParameter, format!("`{unit}` has no parameter `{param}`"))
             .at(param_span, "");
-    Some(match nearest(param, known.iter().copied()) {
+    match nearest(param, known.iter().copied()) {
         Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
         None if known.is_empty() => diagnostic.with_help("it has none at all"),
         None => {
@@ -288,5 +300,5 @@ fn unknown(
             known.truncate(20);
             diagnostic.with_help(format!("it has {}", known.join(", ")))
         }
-    })
+    }
 }

@@ -161,6 +161,16 @@ fn a_value_for_what_is_not_there_is_refused() {
          error[unknown-parameter] <command line>:1: `a` has no parameter `pot`
            help: did you mean `port`?",
     );
+    // Whatever role this node has.
+    check(
+        "--- units/a.toml\ncommand = 'a'\nparam.port = { type = 'port', default = 1 }
+         [role.x.param]
+         port = 3
+         prot = 2",
+        &[],
+        "error[unknown-parameter] units/a.toml:5: `a` has no parameter `prot`
+           help: did you mean `port`?",
+    );
     // A table is named as it is to be written.
     check(
         "--- units/base.toml\nabstract = true\ncommand = 'b'\nparam.x = { type = 'int', default = 1 }
