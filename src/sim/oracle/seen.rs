@@ -569,7 +569,8 @@ impl Oracle {
         seen.preparing &= !dragged;
         // Who waits goes on waiting, for the reason that it had.
         seen.fell |= (dragged && !idle) || waited_out;
-        if dragged && seen.asked_for == Asked::Yes {
+        // A wait given up is an end like any other: what comes after it comes by itself.
+        if (dragged || waited_out) && seen.asked_for == Asked::Yes {
             seen.asked_for = Asked::Perhaps;
         }
         seen.dragged_at = seen.dragged_at.filter(|_| seen.dragged).or(dragged.then_some(now));
