@@ -250,6 +250,33 @@ fn health_that_comes_and_goes() {
 }
 
 #[test]
+fn health_that_comes_again_counts_from_the_beginning() {
+    let health = |failures: u32| Health {
+        interval: Duration::from_secs(5),
+        start_period: Duration::ZERO,
+        failures,
+        successes: 1,
+        on_failure: OnFailure::Report,
+    };
+    let watched = |failures: u32| vec![UnitPolicy { health: Some(health(failures)), ..service("a") }];
+    let fail = |node: &mut Node| {
+        node.later(5);
+        let generation = node.machine.unit_at(UnitId(0)).generation;
+        let verdict = Verdict::Fail("no".to_owned());
+        node.hear(Event::ProbeResult { unit: UnitId(0), generation, kind: ProbeKind::Health, verdict });
+    };
+    let mut node = Node::new(watched(1));
+    fail(&mut node);
+    assert_eq!(node.states()[0].1, State::Unhealthy);
+    node.change(vec![service("a")], vec![], &[]);
+    node.change(watched(2), vec![], &[]);
+    fail(&mut node);
+    node.check(&[], &[State::Ready]);
+    fail(&mut node);
+    node.check(&[], &[State::Unhealthy]);
+}
+
+#[test]
 fn nothing_left_to_keep_ends_the_runner() {
     let mut node = Node::new(vec![service("a")]);
     node.change(vec![gone(service("a"))], vec![], &[]);
