@@ -354,6 +354,25 @@ fn instances_of_a_template_start_apart() {
 }
 
 #[test]
+fn an_instance_that_fails_keeps_nobody_down_that_needs_it_from_afar() {
+    let mut node = Node::new(
+        "unit e@0 delays=1s
+         unit db needs=e@0
+         unit e@1 needs=db
+         governor stagger=5s",
+    );
+    node.born(&["e@0", "db"]);
+    node.crash("e@0");
+    node.later("1s");
+    node.is("db", "ready");
+    node.is("e@0", "waiting (for the governor: `e@1` comes first)");
+    node.later("4s");
+    node.born(&["e@1"]);
+    node.later("5s");
+    node.born(&["e@0"]);
+}
+
+#[test]
 fn the_store_first_then_the_engines_one_by_one() {
     let mut node = Node::new(
         "unit e@0 ready=push timeout=90s delays=1s
