@@ -277,6 +277,22 @@ fn health_that_comes_again_counts_from_the_beginning() {
 }
 
 #[test]
+fn a_group_stands_for_those_that_stay() {
+    let group = UnitPolicy { kind: Kind::Group { members: vec![UnitId(0), UnitId(1)] }, ..service("g") };
+    let web = UnitPolicy { edges: vec![needs(2)], ..service("web") };
+    let mut node = Node::new(vec![service("a"), service("b"), group.clone(), web.clone()]);
+    node.hear(Event::Request(JobId(1), Request::Stop { units: vec![UnitId(3)], with_dependents: false }));
+    // Its end is not told yet.
+    let plan = plan(vec![service("a"), gone(service("b")), group, web]);
+    let change = PlanChange { plan, next: vec![], restart: vec![] };
+    node.machine.step(node.now, Event::PlanChanged(change), &mut Vec::new());
+    assert_eq!(node.states()[1].1, State::Stopping);
+    node.story.clear();
+    node.hear(Event::Request(JobId(2), Request::Start { units: vec![UnitId(3)], replace: false }));
+    assert_eq!(node.story, ["spawn web", "2: Done"]);
+}
+
+#[test]
 fn nothing_left_to_keep_ends_the_runner() {
     let mut node = Node::new(vec![service("a")]);
     node.change(vec![gone(service("a"))], vec![], &[]);
