@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use list::Mutant;
 use serde_json::Value;
 
-/// The tests of a change may use so many seconds of a processor; those of the unchanged machine take about five.
-const SECONDS: u32 = 20;
+/// The tests of a change may use so many seconds of a processor; those of the unchanged machine take about ten.
+const SECONDS: u32 = 40;
 /// However loaded this machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// What the tests of a change may use of memory, in KiB.

@@ -271,7 +271,7 @@ impl Supervisor {
                 return Some(Delay::Concurrent { under_way, limit });
             }
         }
-        if governor.stagger.is_zero() { None } else { self.stagger(unit, since, &behind, now) }
+        if governor.stagger.is_zero() { None } else { self.stagger(unit, since, now) }
     }
 
     /// When the automatic restarts began that count within this time, oldest first.
@@ -279,8 +279,9 @@ impl Supervisor {
         self.recent_restarts.iter().copied().filter(|at| now.since(*at) < within).collect()
     }
 
-    /// Instances start apart. One that has been kept waiting for that goes before those that came later.
-    fn stagger(&self, unit: UnitId, since: Time, behind: &BTreeSet<UnitId>, now: Time) -> Option<Delay> {
+    /// Instances start apart. One that has been kept waiting for that goes before those that came later, whomever it
+    /// needs: it could start, so it does not wait for them.
+    fn stagger(&self, unit: UnitId, since: Time, now: Time) -> Option<Delay> {
         let gap = self.policy.governor.stagger;
         let instances = self.instances(unit);
         let started = |other: &UnitId| Some((self.unit_at(*other).started_at?, *other));
@@ -294,7 +295,7 @@ impl Supervisor {
         let waits_longer = |other: &UnitId| {
             let other_since = self.queued_since(*other).filter(|at| *at < since);
             let longer = other_since.is_some_and(|at| !self.has_precedence(unit, *other, at));
-            *other != unit && longer && !behind.contains(other)
+            *other != unit && longer
         };
         for other in instances.iter().copied().filter(waits_longer) {
             if let Some((at, _)) = too_soon(other) {

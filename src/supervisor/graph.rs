@@ -207,7 +207,8 @@ fn flat(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> Vec<UnitId>
     }
 }
 
-/// A skipped unit never starts, so it wants nothing of others.
+/// A skipped unit never starts, so it wants nothing of others. A group stands for those of its members that are placed
+/// here: for one that leaves nobody waits any more.
 fn expanded_edges(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     if plan.units[at(unit)].skipped.is_some() {
@@ -215,7 +216,8 @@ fn expanded_edges(plan: &PlanPolicy, members: &[Vec<UnitId>], unit: UnitId) -> V
     }
     for edge in &plan.units[at(unit)].edges {
         for to in flat(plan, members, edge.to) {
-            if to != unit {
+            let placed = to == edge.to || plan.units[at(to)].skipped.is_none();
+            if to != unit && placed {
                 edges.push(Edge { to, ..edge.clone() });
             }
         }

@@ -136,7 +136,11 @@ impl Turn<'_> {
         let watch = watch(self.policy(unit));
         let (Life::Ready(up) | Life::Unhealthy(up)) = self.unit_mut(unit).life_mut() else { return };
         match (watch, up.poll) {
-            (None, _) => up.poll = Poll::Off,
+            // What one probe has found counts for no other.
+            (None, _) => {
+                (up.poll, up.failures, up.successes) = (Poll::Off, 0, 0);
+                up.complaint = None;
+            }
             (Some(watch), Poll::Off) => up.poll = Poll::At(now + watch.interval.max(watch.start_period)),
             (Some(watch), Poll::At(at)) => up.poll = Poll::At(at.min(now + watch.interval)),
             (Some(_), Poll::Asked) => {}

@@ -109,7 +109,7 @@ impl Oracle {
         if begun && !seen.by_itself && seen.asked_for == Asked::No {
             seen.asked_for = Asked::Perhaps;
         }
-        // The next runner sees who was restarted, whenever that was.
+        // Whoever is there follows what comes up at this very moment. What was before, the last runner has seen.
         (seen.held_from, seen.released_at) = (None, Some(now));
         seen.asked = false;
         seen.preparing = false;

@@ -536,10 +536,12 @@ impl Oracle {
         let answers = seen.passed_at.is_some() && !seen.unreachable;
         let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
         // What came about while it was held is followed at its end, whatever plan came meanwhile.
-        let since = if seen.released_at == Some(now) { seen.held_from } else { Some(self.plan_since) };
+        let since = seen.held_from.filter(|_| seen.released_at == Some(now)).or(Some(self.plan_since));
         // What this runner has found running is older than whatever has become ready under it.
         let began = began.max(since);
-        let since_then = |at: Option<Time>| at > began || (seen.adopted && starting && at == began);
+        let taken_over = seen.released_at == Some(now) && seen.held_from.is_none();
+        let at_once = seen.adopted && (starting || taken_over);
+        let since_then = |at: Option<Time>| at > began || (at_once && at == began);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
@@ -569,7 +571,8 @@ impl Oracle {
         seen.preparing &= !dragged;
         // Who waits goes on waiting, for the reason that it had.
         seen.fell |= (dragged && !idle) || waited_out;
-        if dragged && seen.asked_for == Asked::Yes {
+        // A wait given up is an end like any other: what comes after it comes by itself.
+        if (dragged || waited_out) && seen.asked_for == Asked::Yes {
             seen.asked_for = Asked::Perhaps;
         }
         seen.dragged_at = seen.dragged_at.filter(|_| seen.dragged).or(dragged.then_some(now));

@@ -305,7 +305,7 @@ impl Oracle {
             let reached = edges.all(|edge| {
                 !edge.orders_start || (self.reached(edge) && self.own_failure(edge.to).is_none())
             });
-            if down && reached && self.shutdown_at.is_none() && self.waits_for(unit, false).is_none() {
+            if down && reached && self.shutdown_at.is_none() && self.waits_for(unit, true).is_none() {
                 self.find(Law::AtOnce, Some(unit), "was asked for, may start, and does not");
             }
         }

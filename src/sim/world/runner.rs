@@ -57,6 +57,9 @@ impl World<'_> {
     /// Another runner takes over: what still runs is its own, what has ended meanwhile has ended in a way nobody saw.
     pub(super) fn goes_on(&mut self, machine: &mut dyn Machine, plan: PlanPolicy, left: Remembered) {
         self.away = false;
+        // What counted from the next start on was known to the last runner alone.
+        self.plan = plan.clone();
+        self.next.clear();
         let mut ended = Vec::new();
         for (at, memory) in left.units.iter().enumerate() {
             let unit = UnitId(at as u32);

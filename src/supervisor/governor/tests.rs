@@ -211,7 +211,7 @@ fn the_end_of_a_hold_follows_nobody_else() {
     node.is("db", "backoff");
     node.hold(&["web"], false);
     node.later("1s");
-    node.born(&[]);
+    node.is("web", "ready");
 }
 
 #[test]
@@ -356,6 +356,7 @@ fn the_budget_outlives_the_runner() {
     node.born(&["a", "b", "a", "a"]);
     let (plan, left) = (node.machine.policy().clone(), node.machine.remembered());
     assert_eq!(left.restarts, [Time(Duration::ZERO), Time(Duration::from_secs(10))]);
+    assert_eq!(node.machine.recent_restarts(), left.restarts);
     node.machine = Supervisor::new(2);
     node.tell(Event::PlanResumed(plan, left));
     node.crash("b");
@@ -408,6 +409,25 @@ fn who_has_waited_longer_starts_first_unless_the_order_says_otherwise() {
     node.births.clear();
     node.later("10s");
     node.born(&["e@1", "e@0"]);
+}
+
+#[test]
+fn an_instance_that_fails_keeps_nobody_down_that_needs_it_from_afar() {
+    let mut node = Node::new(
+        "unit e@0 delays=1s
+         unit db needs=e@0
+         unit e@1 needs=db
+         governor stagger=5s",
+    );
+    node.born(&["e@0", "db"]);
+    node.crash("e@0");
+    node.later("1s");
+    node.is("db", "ready");
+    node.is("e@0", "waiting (for the governor: `e@1` comes first)");
+    node.later("4s");
+    node.born(&["e@1"]);
+    node.later("5s");
+    node.born(&["e@0"]);
 }
 
 #[test]

@@ -178,8 +178,11 @@ fn what_waits_for_a_new_process_counts_from_the_next_start_on() {
     let other = UnitPolicy { steps: 1, ..service("a") };
     node.change(vec![service("a")], vec![(0, other)], &[]);
     node.check(&[], &[State::Ready]);
+    let steps = |node: &Node| node.machine.policy().get(UnitId(0)).map(|policy| policy.steps);
+    assert_eq!(steps(&node), Some(0));
     node.crash(0);
     node.later(1);
+    assert_eq!(steps(&node), Some(1));
     // The bootstrap step of the new configuration runs.
     assert_eq!(node.story, ["spawn a"]);
     assert_eq!(node.states()[0].1, State::Preparing);
@@ -247,6 +250,49 @@ fn health_that_comes_and_goes() {
     node.change(vec![service("a")], vec![], &[]);
     node.check(&[], &[State::Ready]);
     assert_eq!(node.machine.deadline(), None);
+}
+
+#[test]
+fn health_that_comes_again_counts_from_the_beginning() {
+    let health = |failures: u32| Health {
+        interval: Duration::from_secs(5),
+        start_period: Duration::ZERO,
+        failures,
+        successes: 1,
+        on_failure: OnFailure::Report,
+    };
+    let watched = |failures: u32| vec![UnitPolicy { health: Some(health(failures)), ..service("a") }];
+    let fail = |node: &mut Node| {
+        node.later(5);
+        let generation = node.machine.unit_at(UnitId(0)).generation;
+        let verdict = Verdict::Fail("no".to_owned());
+        node.hear(Event::ProbeResult { unit: UnitId(0), generation, kind: ProbeKind::Health, verdict });
+    };
+    let mut node = Node::new(watched(1));
+    fail(&mut node);
+    assert_eq!(node.states()[0].1, State::Unhealthy);
+    node.change(vec![service("a")], vec![], &[]);
+    node.change(watched(2), vec![], &[]);
+    fail(&mut node);
+    node.check(&[], &[State::Ready]);
+    fail(&mut node);
+    node.check(&[], &[State::Unhealthy]);
+}
+
+#[test]
+fn a_group_stands_for_those_that_stay() {
+    let group = UnitPolicy { kind: Kind::Group { members: vec![UnitId(0), UnitId(1)] }, ..service("g") };
+    let web = UnitPolicy { edges: vec![needs(2)], ..service("web") };
+    let mut node = Node::new(vec![service("a"), service("b"), group.clone(), web.clone()]);
+    node.hear(Event::Request(JobId(1), Request::Stop { units: vec![UnitId(3)], with_dependents: false }));
+    // Its end is not told yet.
+    let plan = plan(vec![service("a"), gone(service("b")), group, web]);
+    let change = PlanChange { plan, next: vec![], restart: vec![] };
+    node.machine.step(node.now, Event::PlanChanged(change), &mut Vec::new());
+    assert_eq!(node.states()[1].1, State::Stopping);
+    node.story.clear();
+    node.hear(Event::Request(JobId(2), Request::Start { units: vec![UnitId(3)], replace: false }));
+    assert_eq!(node.story, ["spawn web", "2: Done"]);
 }
 
 #[test]
