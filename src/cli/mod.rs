@@ -13,7 +13,7 @@
 //! - `error`: kinds of failure and their exit codes.
 //! - `output`: the only place that prints.
 //!
-//! May import everything, of `linux` only `run`, `in_place` and `machine`.
+//! May import everything, of `linux` only `run`, `in_place`, `elsewhere` and `machine`.
 
 mod args;
 mod cat_view;

@@ -104,7 +104,7 @@ impl Context {
             return Err(CliError::new(Kind::Usage, format!("`{name}` is not the name of a unit"))
                 .hint(format!("to name a file, write `./{name}`; a unit's name has no `.toml`")));
         }
-        let paths: Vec<&String> = units.iter().filter(|unit| unit.contains('/')).collect();
+        let paths: Vec<&String> = units.iter().filter(|unit| is_path(unit)).collect();
         let (files, diagnostics, units) = match (paths.as_slice(), units) {
             ([], _) => {
                 let path = here::search_path().or_dirs(&self.global.dir);
@@ -335,9 +335,14 @@ pub fn once(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     out
 }
 
+/// `./web.toml`: no name of a unit, but one file that is run alone.
+pub fn is_path(unit: &str) -> bool {
+    unit.contains('/')
+}
+
 /// `web.toml`: meant as a file, but read as a name.
 fn is_file_name(unit: &str) -> bool {
-    !unit.contains('/') && Path::new(unit).extension().is_some_and(|extension| extension == "toml")
+    !is_path(unit) && Path::new(unit).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// The error for a name nobody has.

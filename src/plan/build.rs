@@ -71,9 +71,9 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.exec.push(made.exec);
         plan.about.push(made.about);
     }
-    let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
-    let data = secrets::of_data(graph.units.values().filter_map(|unit| unit.tree.get("data")));
-    plan.secrets = secrets::ordered(declared.into_iter().chain(named).chain(data));
+    let data = graph.units.values().filter_map(|unit| unit.tree.get("data"));
+    let named = secrets::of_units(plan.exec.iter().zip(&plan.about), data);
+    plan.secrets = secrets::ordered(declared.into_iter().chain(named));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
     diagnostics.borrow_mut().extend(warnings);

@@ -6,7 +6,7 @@ use super::build::{Made, base_env};
 use super::render::{self, Cx, Out, Rendered};
 use super::scope::{Site, World};
 use super::{Knob, Origin, PortClaim, PortReserve, may_share, select};
-use crate::config::tree::{Item, Node, Table};
+use crate::config::tree::{Node, Table};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::expr::port_range::PortRange;
 use crate::resolve::select::names_units;
@@ -105,20 +105,14 @@ fn shares(cx: &Cx<'_>, table: &Table) -> Option<String> {
 
 fn places(cx: &Cx<'_>, table: &Table) -> Vec<String> {
     let Some(node) = table.get("on") else { return vec!["host".into()] };
-    let items = match &node.item {
-        Item::Array(items) => render::elements(cx, items),
-        _ => render::elements(cx, std::slice::from_ref(node)),
-    };
+    let items = render::elements(cx, node.one_or_more());
     items.iter().filter_map(super::read::plain_text).collect()
 }
 
 /// The ports of a value: a number, words, or a list of both. Nothing, `""`, 0 and `auto` claim nothing.
 fn ranges(cx: &Cx<'_>, node: Option<&Node>) -> Vec<(u16, u16)> {
     let Some(node) = node else { return Vec::new() };
-    let items = match &node.item {
-        Item::Array(items) => render::elements(cx, items),
-        _ => render::elements(cx, std::slice::from_ref(node)),
-    };
+    let items = render::elements(cx, node.one_or_more());
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for range in items.iter().flat_map(|item| item_ranges(cx, node, item)) {
         if !ranges.contains(&range) {

@@ -3,7 +3,7 @@
 use crate::cli::args::{CommandLine, Global, Verb};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::here;
-use crate::cli::pipeline::Context;
+use crate::cli::pipeline::{Context, is_path};
 use crate::control::client::{Client, ClientError};
 use clap::Parser as _;
 use serde::Serialize;
@@ -89,10 +89,9 @@ fn as_it_was_asked(seen: &mut Context, runner: Global, units: Vec<String>, folde
     // Of two that set the same the later one counts.
     own.set.splice(0..0, runner.set);
     own.env.splice(0..0, runner.env);
-    let is_file = |unit: &String| unit.contains('/');
     seen.units = units
         .into_iter()
-        .map(|unit| if is_file(&unit) { there(unit.into()).display().to_string() } else { unit })
+        .map(|unit| if is_path(&unit) { there(unit.into()).display().to_string() } else { unit })
         .collect();
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::error::{CliError, Kind};
 use crate::cli::look::Here;
-use crate::cli::pipeline::{Context, Planned, Sees, build};
+use crate::cli::pipeline::{Context, Planned, Sees, build, is_path};
 use crate::cli::trust;
 use crate::expr::duration;
 use crate::plan::policy::UnitId;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Runs the verb. Needs that the machine cannot meet are errors here as they would be at the start.
 pub fn run(context: &Context, args: &PlanArgs) -> Result<(), CliError> {
     // A path is planned alone; names only choose what is shown, unless nothing else says what runs.
-    let file = args.units.iter().any(|unit| unit.contains('/'));
+    let file = args.units.iter().any(|unit| is_path(unit));
     let resolved = context.resolve(if file { &args.units } else { &[] }, Sees::Machine)?;
     let (planned, diagnostics) = build(resolved, Sees::Machine);
     if args.ports {

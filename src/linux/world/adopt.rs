@@ -322,12 +322,19 @@ impl World {
         if let Some(memory) = self.supervisor.memory(id) {
             let holds_data = self.plan.policy.get(id).is_some_and(|unit| unit.holds_data);
             slots.remember(unit.place, self.name(id), &memory, holds_data);
+        }
+    }
+
+    /// Writes down what the next runner's governor is to go on counting from.
+    pub(super) fn remember_restarts(&self) {
+        if let Some(slots) = &self.slots {
             slots.remember_restarts(self.supervisor.recent_restarts());
         }
     }
 
-    /// The same of all.
+    /// All of that.
     pub(super) fn remember_all(&self) {
+        self.remember_restarts();
         for number in 0..self.units.len() {
             self.remember(UnitId(number as u32));
         }

@@ -39,7 +39,7 @@ use super::rundir::RunDir;
 use super::serve::News;
 use super::slots::{Before, Slots};
 use super::tree::{Evidence, Memory};
-use super::unit::Unit;
+use super::unit::{Question, Unit};
 use super::upward::{Messages, Upward};
 use super::watch::Watch;
 use crate::control::{self, MachineEnd, PlanChange, ProbeFinding, Ticket};
@@ -336,8 +336,9 @@ impl World {
 
     fn publish(&mut self, change: Change) {
         let Change { unit, after } = change;
-        let after = self.may_be_shown(after);
+        let after = self.may_be_shown(unit, after);
         self.remember(unit);
+        self.remember_restarts();
         self.record_state(&after);
         if let (State::Ready, Some(pid)) = (after.state, after.pid)
             && !self.cgroups.is_there()
@@ -440,9 +441,11 @@ impl World {
     fn forget_questions(&mut self, id: UnitId) {
         let mut tools = Tools { poller: &self.poller, helpers: &mut self.helpers, now: self.clock.now() };
         self.probes.forget(id, &mut tools);
-        if self.unit(id).is_some_and(|unit| unit.preparing.take().is_some()) {
-            self.helpers.cancel(|purpose| purpose == Purpose::Preflight(id), &self.poller);
+        let Some(preparing) = self.unit(id).and_then(|unit| unit.preparing.take()) else { return };
+        if let Some(Question::Gone(_, pidfd)) = &preparing.question {
+            self.poller.remove(pidfd);
         }
+        self.helpers.cancel(|purpose| purpose == Purpose::Preflight(id), &self.poller);
     }
 
     fn ask_probes(&mut self, asked: Asked) {

@@ -216,7 +216,7 @@ impl World {
         let gone = |id: &UnitId| self.plan.policy.get(*id).is_some_and(UnitPolicy::is_gone);
         let all = self.order.iter().filter_map(|id| Some((id, self.supervisor.unit(*id)?)));
         let all = all.filter(|(id, unit)| !(gone(id) && unit.state == State::Skipped));
-        all.map(|(_, unit)| self.may_be_shown(unit)).collect()
+        all.map(|(id, unit)| self.may_be_shown(*id, unit)).collect()
     }
 
     /// Has a unit reload itself.

@@ -8,10 +8,10 @@ use crate::supervisor::snapshot::{State, UnitSnapshot};
 
 impl World {
     /// What is known of a unit, without what is secret: units put into their words what they like.
-    pub(super) fn may_be_shown(&self, unit: UnitSnapshot) -> UnitSnapshot {
+    pub(super) fn may_be_shown(&self, id: UnitId, unit: UnitSnapshot) -> UnitSnapshot {
         let text = |text: Option<String>| text.map(|text| self.plan.masked(&text));
         UnitSnapshot {
-            detail: text(unit.detail).or_else(|| self.waits_for_other(&unit.unit)),
+            detail: text(unit.detail).or_else(|| self.waits_for_other(id)),
             degraded: text(unit.degraded),
             cause: self.plan.masked(&unit.cause),
             last_exit: text(unit.last_exit),
@@ -21,8 +21,7 @@ impl World {
     }
 
     /// What a unit waits for that the machine does not know of.
-    fn waits_for_other(&self, name: &str) -> Option<String> {
-        let id = self.plan.policy.find(name)?;
+    fn waits_for_other(&self, id: UnitId) -> Option<String> {
         let preparing = self.units.get(id.0 as usize)?.preparing.as_ref()?;
         match preparing.question {
             Some(Question::Gone(pid, _)) => Some(runs_already(pid)),
@@ -32,8 +31,8 @@ impl World {
 
     /// The same of all.
     pub(super) fn snapshot(&self) -> Vec<UnitSnapshot> {
-        let all = self.supervisor.snapshot().into_iter();
-        all.map(|unit| self.may_be_shown(unit)).collect()
+        let all = (0..).map(UnitId).zip(self.supervisor.snapshot());
+        all.map(|(id, unit)| self.may_be_shown(id, unit)).collect()
     }
 }
 

@@ -52,7 +52,7 @@ impl World {
         let Some(sign) = self.signs(id).into_iter().find(|(number, _)| *number == signature) else { return };
         let sign = sign.1;
         tracing::warn!("{}: {}: {}", sign.unit, sign.name, sign.hint);
-        let Some(unit) = self.supervisor.unit(id).map(|unit| self.may_be_shown(unit)) else { return };
+        let Some(unit) = self.supervisor.unit(id).map(|unit| self.may_be_shown(id, unit)) else { return };
         let (record, trouble) = self.events.add(unit, Some(sign));
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");

@@ -78,17 +78,10 @@ impl World {
     /// A process that a unit has waited for has ended.
     pub fn other_ended(&mut self, number: u32) {
         let id = UnitId(number);
-        let Some(preparing) = self.unit(id).and_then(|unit| unit.preparing.take()) else { return };
-        match preparing.question {
-            Some(Question::Gone(_, pidfd)) => {
-                self.poller.remove(&pidfd);
-                self.prepare(id, preparing.generation);
-            }
-            other @ (Some(Question::Resolve(_) | Question::Help(_)) | None) => {
-                if let Some(unit) = self.unit(id) {
-                    unit.preparing = Some(Preparing { question: other, ..preparing });
-                }
-            }
+        let Some(preparing) = self.unit(id).and_then(|unit| unit.preparing.as_ref()) else { return };
+        if matches!(preparing.question, Some(Question::Gone(..))) {
+            let generation = preparing.generation;
+            self.prepare(id, generation);
         }
     }
 

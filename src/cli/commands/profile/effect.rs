@@ -9,7 +9,7 @@ use super::idle;
 use super::{broken, choosing, judged, overlay};
 use crate::cli::commands::client::{Inherited, as_the_runner_sees};
 use crate::cli::error::{CliError, Kind};
-use crate::cli::pipeline::{Context, Loaded, Planned, Sees, once};
+use crate::cli::pipeline::{Context, Loaded, Planned, Sees, is_path, once};
 use crate::cli::profiles;
 use crate::control::client::{Client, ClientError};
 use crate::control::message::{StatusCall, StatusReply};
@@ -61,7 +61,7 @@ pub fn judge(context: &Context, loaded: &Loaded, target: &Target, text: &str) ->
     let (context, inherited) = as_the_runner_sees(context, runner.as_ref().ok());
     let context = &context;
     let mut loaded = loaded.clone();
-    if !context.units.iter().any(|unit| unit.contains('/')) {
+    if !context.units.iter().any(|unit| is_path(unit)) {
         loaded.units.clone_from(&context.units);
     }
     let loaded = &loaded;
