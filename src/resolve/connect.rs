@@ -4,7 +4,7 @@
 use super::edges::{EdgeKey, Written, can_tell_ready, default_until, selectors, written};
 use super::known::{Known, KnownUnits};
 use super::names::{suggest, suggest_unit};
-use super::selection::{Meant, Selecting, Selection, provided_by_several};
+use super::selection::{Links, Meant, Selecting, Selection, provided_by_several};
 use super::world::{FileId, World};
 use super::{AbsentEdge, Edge, Placement, UnitKind};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -43,11 +43,37 @@ pub(super) fn connect(
         plain_lists(&selecting, selection, file, unit, sure, diagnostics);
     }
     world.read_by(None);
+    edges_of_groups(&selecting, selection);
     // What is only checked for the units that run is checked for the others too, as far as it is about names.
     for (file, unit) in known.units.iter().enumerate().filter(|(file, _)| !selection.runs(*file)) {
         for edge in written(&unit.tree) {
             if matches!(selecting.meant(&edge.selector, Some(file)), Meant::Nobody) {
                 diagnostics.push(matches_nobody(&selecting, &edge));
+            }
+        }
+    }
+}
+
+/// What a group waits for its members wait for too, unless they say themselves how. (What waits for a group waits for its
+/// members from the beginning; what is in conflict with it is so in the supervisor's graph, which knows both sides.)
+fn edges_of_groups(selecting: &Selecting<'_>, selection: &mut Selection) {
+    let running: Vec<FileId> =
+        selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
+    for group in running {
+        let Some(unit) = selecting.unit(group).filter(|unit| unit.kind == UnitKind::Group) else { continue };
+        let Links { edges, stop_after, .. } = selection.links(group).clone();
+        for member in expanded(selecting, selection, group) {
+            let Some(name) = selecting.unit(member).map(|unit| unit.name.clone()) else { continue };
+            let links = selection.links(member);
+            for edge in edges.iter().filter(|edge| edge.to != name) {
+                if !links.edges.iter().any(|own| own.to == edge.to && own.kind == edge.kind) {
+                    links.edges.push(Edge { words: format!("{} of {}", edge.words, unit.name), ..edge.clone() });
+                }
+            }
+            for first in stop_after.iter().filter(|(first, _)| *first != name) {
+                if !links.stop_after.iter().any(|(own, _)| *own == first.0) {
+                    links.stop_after.push(first.clone());
+                }
             }
         }
     }
@@ -304,10 +330,22 @@ impl Connecting<'_, '_> {
         ));
     }
 
-    /// One edge, final names. `before` becomes an `after` of the other.
+    /// The edges to one unit. `before` becomes an `after` of the other.
     fn link(&mut self, target: FileId, suffix: &str) {
+        if self.edge.key != EdgeKey::Before {
+            return self.add(self.file, target, suffix);
+        }
+        for own in expanded(self.selecting, self.selection, self.file) {
+            // A member of a group is not before itself.
+            if own == self.file || own != target {
+                self.add(target, own, suffix);
+            }
+        }
+    }
+
+    /// One edge, final names.
+    fn add(&mut self, from: FileId, to: FileId, suffix: &str) {
         let edge = self.edge;
-        let (from, to) = if edge.key == EdgeKey::Before { (target, self.file) } else { (self.file, target) };
         let Some(other) = self.selecting.unit(to) else { return };
         let until = match edge.until {
             Some(Until::Ready) if !can_tell_ready(&other.tree) => {
@@ -343,7 +381,7 @@ impl Connecting<'_, '_> {
         let edge = self.edge;
         let message = format!(
             "`{}` waits until `{}` is ready, and that unit cannot tell",
-            self.waiting(other),
+            self.waiting(),
             other.name
         );
         let place = other.tree.get("ready").map_or(other.span, |node| node.span);
@@ -355,12 +393,11 @@ impl Connecting<'_, '_> {
         );
     }
 
-    fn waiting(&self, other: &Known) -> UnitName {
+    fn waiting(&self) -> UnitName {
         // With `before` the other end of the edge waits for this unit.
-        if self.edge.key == EdgeKey::Before && other.name == self.unit.name {
-            self.edge.selector.to_string().as_str().into()
-        } else {
-            self.unit.name.clone()
+        match self.edge.key {
+            EdgeKey::Before => self.edge.selector.to_string().as_str().into(),
+            EdgeKey::Needs | EdgeKey::Wants | EdgeKey::After => self.unit.name.clone(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod chosen;
 mod expressions;
+mod groups;
 
 use super::*;
 use crate::diagnostic::{Diagnostic, SourceMap};
@@ -558,26 +559,6 @@ fn a_provided_name_means_the_one_that_provides_it_here() {
 }
 
 #[test]
-fn an_edge_to_a_group_is_an_edge_to_its_members() {
-    plan(
-        "--- units/a.toml\ncommand = 'a'\nneeds = ['g']
-         --- units/g.toml\nkind = 'group'\nmembers = ['m*']
-         --- units/m1.toml\ncommand = 'm'
-         --- units/m2.toml\ncommand = 'm'
-         --- tenon.toml\nrun = ['a']",
-        &[],
-        "g (needed by a)
-         m1 (member of g)
-           stops after a
-         m2 (member of g)
-           stops after a
-         a (run)
-           needs g -> m1 Spawned
-           needs g -> m2 Spawned",
-    );
-}
-
-#[test]
 fn a_circle_of_waits_is_refused_with_every_edge() {
     check(
         "--- units/c.toml\ncommand = 'c'\nafter = ['a']
@@ -595,28 +576,6 @@ fn a_circle_of_waits_is_refused_with_every_edge() {
         &[],
         "error[dependency-cycle] units/a.toml:2: units wait for each other in a circle: a → a
            help: take one of these edges away, or let it order the stop only: `order = \"stop\"`",
-    );
-}
-
-#[test]
-fn a_circle_of_groups_is_refused_whether_they_run_or_not() {
-    let help = "help: take one of these members away: an edge to a group is one to its members, and here there would be none";
-    check(
-        "--- units/g.toml\nkind = 'group'\nmembers = ['a', 'g2']
-         --- units/g2.toml\nkind = 'group'\nmembers = ['g*']
-         --- units/a.toml\ncommand = 'a'
-         --- tenon.toml\nrun = ['a']",
-        &[],
-        &format!(
-            "error[dependency-cycle] units/g.toml:2: groups hold each other in a circle: g → g2 → g
-             units/g2.toml:2: `g2` holds `g`: members g*
-             {help}"
-        ),
-    );
-    check(
-        "--- units/g.toml\nkind = 'group'\nmembers = ['g']\n--- tenon.toml\nrun = ['g']",
-        &[],
-        &format!("error[dependency-cycle] units/g.toml:2: groups hold each other in a circle: g → g\n{help}"),
     );
 }
 

@@ -263,11 +263,7 @@ const BY_HAND: &[(&str, &str, &str)] = &[
     ("db.service", "After=tenon.service", "it has stopped before this one starts"),
     ("elsewhere.service", "Conflicts=tenon.service", "one way at a time"),
     ("all.target", "Conflicts=tenon.service", "one way at a time"),
-    (
-        "all.target",
-        "# - `needs`, `wants`, `after` of a group: its members start without waiting for them",
-        "a group's edges",
-    ),
+    ("web.service", "After=elsewhere.service", "a group's edges are its members'"),
     ("db.service", "# - `health.successes = 2`: one success counts as healthy", "nothing counts them"),
     (
         "sync.service",
@@ -317,7 +313,7 @@ fn small() -> Node {
             "units/elsewhere.toml",
             "kind = \"external\"\n[ready]\ntcp = \"10.0.0.9:1\"\ntimeout = \"never\"\n",
         )
-        .file("units/all.toml", "kind = \"group\"\nmembers = [\"web\"]\nafter = [\"db\"]\n")
+        .file("units/all.toml", "kind = \"group\"\nmembers = [\"web\"]\nafter = [\"elsewhere\"]\n")
 }
 
 #[test]

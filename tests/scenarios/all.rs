@@ -47,6 +47,7 @@ crate::stories! { play:
     success_is_no_failure
     tasks_alone_end_with_the_last_one
     the_back_off_is_as_listed
+    the_edges_of_a_group_are_its_members_too
     the_main_unit_is_the_exit_status
     the_stop_ladder_ends_with_kill
     the_time_of_an_edge_counts_from_its_gap

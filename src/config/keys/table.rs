@@ -84,7 +84,7 @@ pub static KEYS: &[Key] = &[
     k("", "when", Expr, "False: the unit is skipped, and status says why."),
     k("", "uses", Strings, "Settings units whose parameters and facts are read, as `NAME.parameter`.").d("[]").of(Kinds::BOTH).plain(),
     k("", "provides", Strings, "Names that edges of others may use.").d("[]").plain(),
-    k("", "members", Selectors, "The members of a group.").d("[]").plain(),
+    k("", "members", Selectors, "The members of a group. They wait for what the group waits for, too; an edge to a group is one to its members.").d("[]").plain(),
     k("", "main", Bool, "The container's exit status is this unit's; one per plan.").d("false").plain(),
     k("", "holds_data", Bool, "Never stopped or restarted through an edge, a configuration change or somebody else's failure.").d("false").plain(),
     k("", "on_loss", Words(&["keep", "stop"]), "What the loss of an external unit means for those that need it.").d(r#""keep""#),

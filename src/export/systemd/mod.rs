@@ -191,9 +191,6 @@ fn group(
         file.set(UNIT, "After", member);
     }
     one_way(&mut file, options);
-    if !policy.edges.is_empty() {
-        file.lose("`needs`, `wants`, `after` of a group: its members start without waiting for them");
-    }
     keep(&policy.name, &file, lost);
     file.file(name.to_owned())
 }
