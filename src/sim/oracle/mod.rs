@@ -337,6 +337,13 @@ impl Oracle {
             let fallen = needs.map(|edge| edge.to).filter(|to| self.get(*to).has_fallen()).collect();
             self.get_mut(unit).fallen_before = fallen;
         }
+        if !wanted {
+            // Whatever had befallen it before: to be stopped by somebody is another fall.
+            self.get_mut(unit).away_since = None;
+            for other in self.ids() {
+                self.get_mut(other).fallen_before.retain(|fallen| *fallen != unit);
+            }
+        }
         let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;
         let idle = !self.get(unit).is_up();
