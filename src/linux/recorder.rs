@@ -59,9 +59,11 @@ pub enum Kind {
     Request,
     /// A line that a unit has written.
     Line,
+    /// A line that carries a signature, the first of a start.
+    Sign,
 }
 
-const KINDS: [(Kind, &str); 8] = [
+const KINDS: [(Kind, &str); 9] = [
     (Kind::Runner, "runner"),
     (Kind::State, "state"),
     (Kind::Probe, "probe"),
@@ -70,6 +72,7 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::Config, "config"),
     (Kind::Request, "request"),
     (Kind::Line, "line"),
+    (Kind::Sign, "sign"),
 ];
 
 impl Kind {
@@ -96,7 +99,7 @@ pub struct Recorded {
     pub text: String,
 }
 
-/// What stands between a unit's name and its line.
+/// What stands between a unit's name and its line, and between the parts of other entries that are read back.
 pub const NAME_END: char = '\u{1f}';
 
 /// The file, being written.

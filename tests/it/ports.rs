@@ -175,7 +175,7 @@ fn lines_that_explain_themselves_reach_status_why_and_events() {
         "[signature.E14]\nlabels = [\"card\"]\npattern = \"E14|used repeatedly\"\nhint = \"two share an address\"\n",
     );
     env.write("tenon.toml", "profile = \"p\"\n");
-    let runner = env.run();
+    let mut runner = env.run();
     let status = until("the hint is in the status", || {
         let status = env.node(&["status"]).stdout;
         status.contains("E14: two share an address (2 times)").then_some(status)
@@ -194,6 +194,16 @@ fn lines_that_explain_themselves_reach_status_why_and_events() {
         serde_json::from_str(&env.node(&["status", "--output", "json"]).stdout).unwrap();
     assert_eq!(json["signs"][0]["name"], "E14");
     assert_eq!(json["signs"][0]["count"], 2);
+
+    // It still is so for the runner that comes after a killed one.
+    runner.kill_9();
+    let _next = env.run();
+    until("the next runner knows it", || {
+        env.node(&["status"]).stdout.contains("E14: two share an address").then_some(())
+    });
+    let report = env.node(&["report"]);
+    assert!(report.code(0).stdout.contains("engine: E14: start 1: [ERROR] E14 twice"), "{}", report.stdout);
+    assert!(!env.node(&["events"]).stdout.contains("has said E14"), "it is no news");
 }
 
 #[test]

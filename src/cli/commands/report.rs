@@ -88,7 +88,7 @@ impl Report {
         };
         let mut out = String::new();
         for entry in happened {
-            let text = self.mask.text(&entry.text);
+            let text = self.mask.text(&entry.text.replace(NAME_END, ": "));
             let _ = writeln!(out, "{}  {:<8}  {}", time(entry), entry.kind.word(), clean(&text));
         }
         let mut last = "";
@@ -108,7 +108,7 @@ impl Report {
             let (unit, text) = entry.text.split_once(NAME_END).unwrap_or(("", &entry.text));
             json!({
                 "sequence": entry.sequence, "time": entry.at.as_secs_f64(), "kind": entry.kind.word(),
-                "unit": (!unit.is_empty()).then_some(unit), "text": text,
+                "unit": (!unit.is_empty()).then_some(unit), "text": text.replace(NAME_END, ": "),
             })
         };
         let all = |entries: &[Recorded]| entries.iter().map(entry).collect::<Vec<_>>();

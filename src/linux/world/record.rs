@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use super::World;
 use crate::control::JobRequest;
 use crate::linux::log::{End, Line};
-use crate::linux::recorder::{Kind, LINES, NAME_END, Recorder, last_lines};
+use crate::linux::recorder::{self, Kind, LINES, NAME_END, Recorder, last_lines};
 use crate::linux::rundir::RunDir;
 use crate::linux::signals;
 use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::UnitSnapshot;
-use crate::supervisor::{ProbeKind, Verdict};
+use crate::supervisor::{Generation, ProbeKind, Verdict};
+
+/// What stands before the number of a start.
+const START: &str = "start ";
 
 /// The recorder, if there is one, and what it was told last.
 #[derive(Default)]
@@ -45,6 +48,32 @@ impl World {
                 unit.log.recall(own);
             }
         }
+    }
+
+    /// What the units of an earlier runner have said that explains itself: of each signature the latest start.
+    pub(super) fn recall_signs(&mut self) {
+        let path = self.run_dir.as_ref().map(RunDir::recorder);
+        let Some((happened, _)) = path.and_then(|path| recorder::read(&path).ok()) else { return };
+        for entry in happened.iter().filter(|entry| entry.kind == Kind::Sign) {
+            let mut parts = entry.text.splitn(4, NAME_END);
+            let (Some(unit), Some(name), Some(start), Some(line)) =
+                (parts.next(), parts.next(), parts.next(), parts.next())
+            else {
+                continue;
+            };
+            let id = self.plan.policy.find(unit);
+            let start = start.strip_prefix(START).and_then(|number| number.parse().ok());
+            if let Some((id, start)) = id.zip(start) {
+                let line = Line { at: entry.at, text: line.to_owned(), end: End::Newline };
+                self.recall_sign(id, name, Generation(start), line);
+            }
+        }
+    }
+
+    /// A line that carries a signature, the first of a start.
+    pub(super) fn record_sign(&mut self, unit: &str, name: &str, start: Generation, line: &str) {
+        let words = format!("{unit}{NAME_END}{name}{NAME_END}{START}{}{NAME_END}{line}", start.0);
+        self.record(Kind::Sign, &words);
     }
 
     /// Something has happened.

@@ -19,7 +19,7 @@ pub struct Sighting {
     signature: usize,
     /// The start it was last seen in.
     generation: Generation,
-    /// Lines of that start.
+    /// Lines of that start, as far as this runner has read them.
     count: u64,
     /// The last one.
     line: Line,
@@ -48,10 +48,21 @@ impl World {
         }
     }
 
+    /// A signature that a unit has shown to an earlier runner.
+    pub(super) fn recall_sign(&mut self, id: UnitId, name: &str, generation: Generation, line: Line) {
+        let number = id.0 as usize;
+        let Some((unit, exec)) = self.units.get_mut(number).zip(self.plan.exec.get(number)) else { return };
+        let Some(signature) = exec.signatures.iter().position(|known| known.name == name) else { return };
+        unit.signs.retain(|known| known.signature != signature);
+        unit.signs.push(Sighting { signature, generation, count: 1, line });
+    }
+
     fn tell_sign(&mut self, id: UnitId, signature: usize) {
         let Some(sign) = self.signs(id).into_iter().find(|(number, _)| *number == signature) else { return };
         let sign = sign.1;
         tracing::warn!("{}: {}: {}", sign.unit, sign.name, sign.hint);
+        let start = self.units.get(id.0 as usize).map_or(Generation(0), |unit| unit.generation);
+        self.record_sign(&sign.unit, &sign.name, start, &sign.line);
         let Some(unit) = self.supervisor.unit(id).map(|unit| self.may_be_shown(id, unit)) else { return };
         let (record, trouble) = self.events.add(unit, Some(sign));
         if let Some(trouble) = trouble {
