@@ -7,7 +7,7 @@
 //!   exec is on record, and whoever is not on record has ended.
 //! - the **runner**: what its machine knows of the unit, after every change.
 //!
-//! Behind the slots lies a second one for each unit, with what is nice to know: since when, and when it was restarted. The
+//! Behind the slots lies a second one for each unit, with what is nice to know: since when, when it was started and restarted. The
 //! last one is of all units: the automatic restarts that the governor counts.
 //!
 //! A process is recognised by its pid *and* its start time, under the generation that the runner had given out. The
@@ -77,7 +77,9 @@ const M_GENERATION: usize = 0;
 const M_SINCE: usize = 8;
 const M_COUNT: usize = 16;
 const M_RECENT: usize = 24;
-const _: () = assert!(M_RECENT + 8 * RECENT_HANDED_OVER <= SLOT);
+/// The last word: when the latest start began. An earlier version left it zero.
+const M_STARTED_AT: usize = 504;
+const _: () = assert!(M_RECENT + 8 * RECENT_HANDED_OVER <= M_STARTED_AT && M_STARTED_AT + 8 <= SLOT);
 // Places in the slot of all.
 const A_COUNT: usize = 0;
 const A_RESTARTS: usize = 8;
@@ -161,6 +163,17 @@ pub struct Left {
     pub start_time: u64,
     /// The fingerprint of what the process was started with, if it is known.
     pub started: Option<u64>,
+}
+
+/// What is nice to know of a unit.
+#[derive(Debug, Default)]
+struct More {
+    /// Since when it is in its state.
+    since: Option<Time>,
+    /// When its latest start began.
+    started_at: Option<Time>,
+    /// When it was restarted lately.
+    recent: Vec<Time>,
 }
 
 /// What a child writes, and whom it looks for.
@@ -288,7 +301,7 @@ impl Slots {
         let current = get(S_BORN_FOR) == generation.0 && generation.0 > 0 && get(S_PROCESS) != 0;
         let process = current.then(|| (phase(get(S_PROCESS) >> 32), get(S_PROCESS) as u32 as i32));
         let restarts = get(S_RESTARTS) as u32;
-        let (since, recent) = self.more(place, generation);
+        let More { since, started_at, recent } = self.more(place, generation);
         (!name.is_empty()).then(|| Left {
             place,
             name,
@@ -304,6 +317,7 @@ impl Slots {
                 restarts,
                 recent,
                 since,
+                started_at,
                 internal: flags & INTERNAL != 0,
                 held: flags & HELD != 0,
                 origin: origin(flags >> ORIGIN),
@@ -321,22 +335,28 @@ impl Slots {
         })
     }
 
-    /// What stands in the second slot of a unit, if it is about this generation: since when it is in its state, and
-    /// when it was restarted lately.
-    fn more(&self, place: u32, generation: Generation) -> (Option<Time>, Vec<Time>) {
+    /// What stands in the second slot of a unit, if it is about this generation.
+    fn more(&self, place: u32, generation: Generation) -> More {
         let at = second(place);
-        let written = self.map.get(at + M_GENERATION) == generation.0 && self.map.get(at + M_SINCE) > 0;
-        if !written {
-            return (None, Vec::new());
+        let time = |field| {
+            let nanos = Some(self.map.get(at + field)).filter(|nanos| *nanos > 0);
+            nanos.map(|nanos| Time(Duration::from_nanos(nanos)))
+        };
+        match time(M_SINCE).filter(|_| self.map.get(at + M_GENERATION) == generation.0) {
+            None => More::default(),
+            since => {
+                let recent = self.times(at + M_COUNT, at + M_RECENT);
+                More { since, started_at: time(M_STARTED_AT), recent }
+            }
         }
-        let since = Time(Duration::from_nanos(self.map.get(at + M_SINCE)));
-        (Some(since), self.times(at + M_COUNT, at + M_RECENT))
     }
 
     fn remember_more(&self, place: u32, memory: &Memory) {
         let at = second(place);
         self.set_times(at + M_COUNT, at + M_RECENT, &memory.recent);
-        self.map.set(at + M_SINCE, memory.since.unwrap_or_default().0.as_nanos() as u64);
+        for (field, time) in [(M_SINCE, memory.since), (M_STARTED_AT, memory.started_at)] {
+            self.map.set(at + field, time.unwrap_or_default().0.as_nanos() as u64);
+        }
         self.map.set(at + M_GENERATION, memory.generation.0);
     }
 

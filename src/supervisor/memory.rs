@@ -59,6 +59,8 @@ pub struct Memory {
     pub ended: bool,
     /// Since when it was in its state, if that is known.
     pub since: Option<Time>,
+    /// When its latest start began, if that is known.
+    pub started_at: Option<Time>,
     /// Since when it was ready, if it was.
     pub ready_at: Time,
     /// Until when it was to wait, if it was in back-off.
@@ -94,6 +96,7 @@ impl Memory {
             settled: true,
             ended: false,
             since: None,
+            started_at: None,
             ready_at: Time::default(),
             until: Time::default(),
             rules_decide: false,
@@ -152,6 +155,7 @@ impl Supervisor {
             settled: unit.settled,
             ended: unit.ended,
             since: Some(unit.since()),
+            started_at: unit.started_at,
             ready_at,
             until,
             rules_decide: matches!(unit.life(), Life::Stopping(Stopping { then: Then::Decide { .. }, .. })),
@@ -215,6 +219,7 @@ impl Turn<'_> {
         this.history = History::of(memory.restarts, &memory.recent);
         this.held = memory.held;
         this.origin = memory.origin;
+        this.started_at = memory.started_at;
         this.settled = memory.settled;
         this.ended = memory.ended;
         this.last_exit = memory.last_exit;

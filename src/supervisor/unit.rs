@@ -67,7 +67,7 @@ pub(super) struct Unit {
     pub overtaken: bool,
     /// Why its next start comes about, or its latest one did.
     pub origin: Origin,
-    /// When its latest start began, as far as this runner knows.
+    /// When its latest start began, if that is known.
     pub started_at: Option<Time>,
     /// What counts of its configuration from its next start on.
     pub next: Option<Box<UnitPolicy>>,

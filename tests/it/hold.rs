@@ -70,6 +70,24 @@ fn the_budget_outlives_the_runner() {
 }
 
 #[test]
+fn the_distance_of_instances_outlives_the_runner() {
+    let env = TestEnv::new();
+    env.write("tenon.toml", "[governor]\nstagger = \"10m\"\n[instances]\nengine = 2\n");
+    env.sleeper("engine@", "");
+    let waits = "for the governor: 10m after the start of `engine@0`";
+    let mut runner = env.run();
+    env.wait_field("engine@1", "detail", waits);
+    env.node(&["reexec"]).code(0);
+    env.wait_field("engine@1", "detail", waits);
+    runner.kill_9();
+    let mut runner = env.run();
+    env.wait_field("engine@0", "state", "ready");
+    env.wait_field("engine@1", "detail", waits);
+    assert_eq!(env.field("engine@1", "starts"), 0);
+    assert_eq!(runner.stop(), 0);
+}
+
+#[test]
 fn cold_starts_one_by_one_in_the_order_that_was_given() {
     let env = TestEnv::new();
     env.write(

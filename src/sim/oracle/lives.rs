@@ -90,8 +90,6 @@ impl Oracle {
         self.next.clear();
         self.looked_at = None;
         self.requests.values_mut().for_each(|asking| asking.answered = true);
-        // Whoever started last is not written down.
-        self.seen.iter_mut().for_each(|seen| seen.started_at = None);
         for (unit, memory) in self.ids().zip(memories) {
             if let Some(memory) = memory.as_ref().filter(|_| !self.is_group(unit)) {
                 self.resume(unit, memory);

@@ -389,6 +389,23 @@ fn instances_of_a_template_start_apart() {
 }
 
 #[test]
+fn the_distance_of_instances_outlives_the_runner() {
+    let mut node = Node::new("unit e@0\nunit e@1\nunit e@2\ngovernor stagger=5s");
+    node.later("4s");
+    node.born(&["e@0"]);
+    let (plan, left) = (node.machine.policy().clone(), node.machine.remembered());
+    node.machine = Supervisor::new(2);
+    node.tell(Event::PlanResumed(plan, left));
+    node.is("e@1", "waiting (for the governor: 5s after the start of `e@0`)");
+    node.later("1s");
+    node.born(&["e@1"]);
+    node.later("4s");
+    node.born(&[]);
+    node.later("1s");
+    node.born(&["e@2"]);
+}
+
+#[test]
 fn who_has_waited_longer_starts_first_unless_the_order_says_otherwise() {
     let check = |order: &str, words: &str| {
         let mut node = Node::new(&format!(
