@@ -24,7 +24,8 @@ pub fn run(context: &Context, args: &SimulateArgs) -> Result<(), CliError> {
         return Err(CliError::new(Kind::Config, "there is nothing to run"));
     }
     let end = Time(args.span);
-    let mut scenario = scenario(&planned, args)?;
+    let (mut scenario, idle) = scenario(&planned, args)?;
+    idle.iter().for_each(|words| context.output.say(words));
     let done = faults::all(args, &planned)?;
     for Done { at, happening, .. } in &done {
         scenario.script.push((*at, happening.clone()));
@@ -56,8 +57,8 @@ pub fn run(context: &Context, args: &SimulateArgs) -> Result<(), CliError> {
     }
 }
 
-/// The world without anything happening in it.
-fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<Scenario, CliError> {
+/// The world without anything happening in it; and which options change nothing in it, in words.
+fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<(Scenario, Vec<String>), CliError> {
     let mut plan = planned.plan.policy.clone();
     if args.seed.is_none() {
         plan.units.iter_mut().for_each(|unit| unit.restart.jitter = 0.0);
@@ -68,6 +69,7 @@ fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<Scenario, CliError
             act.ends = Some((Duration::ZERO, ExitStatus::Code(0)));
         }
     }
+    let mut idle = Vec::new();
     let takes = args.takes.iter().map(|text| (text, "--takes"));
     for (text, option) in takes.chain(args.ends.iter().map(|text| (text, "--ends"))) {
         let takes = option == "--takes";
@@ -78,7 +80,14 @@ fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<Scenario, CliError
         } else {
             faults::span(time).map_err(|why| usage(option, text, &why))?
         };
-        for unit in find(planned, selector).map_err(|why| usage(option, text, &why))? {
+        let units = find(planned, selector).map_err(|why| usage(option, text, &why))?;
+        let why = if takes { missed::takes_no_time } else { missed::takes_no_signal };
+        let reasons: Vec<&str> =
+            units.iter().filter_map(|unit| plan.units.get(unit.0 as usize).and_then(why)).collect();
+        if let Some(reason) = reasons.first().filter(|_| reasons.len() == units.len()) {
+            idle.push(format!("warning: `{option} '{text}'` changes nothing: {reason}"));
+        }
+        for unit in units {
             let Some(act) = acts.get_mut(unit.0 as usize) else { continue };
             match (takes, never) {
                 (true, never) => {
@@ -93,7 +102,8 @@ fn scenario(planned: &Planned, args: &SimulateArgs) -> Result<Scenario, CliError
     let acts = acts.into_iter().map(|act| vec![act]).collect();
     let seed = args.seed.unwrap_or(0);
     let until = Time(args.span);
-    Ok(Scenario { seed, plan, acts, script: Vec::new(), faults: Faults::default(), until, calm: None })
+    let script = Vec::new();
+    Ok((Scenario { seed, plan, acts, script, faults: Faults::default(), until, calm: None }, idle))
 }
 
 fn rules(planned: &Planned, args: &SimulateArgs) -> Result<Vec<Rule>, CliError> {

@@ -1,7 +1,7 @@
-//! What was to be done in a simulation and did not come about, and why.
+//! What was to be done in a simulation and did not come about, or cannot matter, and why.
 
 use super::faults::Done;
-use crate::plan::policy::{PlanPolicy, UnitId};
+use crate::plan::policy::{Kind, PlanPolicy, ReadyBy, UnitId, UnitPolicy};
 use crate::sim::{Entry, Happening, Report, Trouble};
 use crate::supervisor::snapshot::State;
 use crate::supervisor::{Action, Event, ExitStatus, Phase, Time, Verdict};
@@ -50,6 +50,30 @@ pub fn why(done: &Done, report: &Report, plan: &PlanPolicy) -> Option<String> {
         | Happening::Says { .. }
         | Happening::Reload(_)
         | Happening::RunnerDies { .. } => None,
+    }
+}
+
+/// Why it does not matter how long a unit takes to become ready; `None` = it does.
+pub fn takes_no_time(policy: &UnitPolicy) -> Option<&'static str> {
+    match &policy.kind {
+        _ if policy.skipped.is_some() => Some("it does not run here"),
+        Kind::Group { .. } => Some("a group is ready when its members are"),
+        Kind::Task { has_command: false } => Some("it runs no program"),
+        Kind::Service if policy.ready.by == ReadyBy::Spawn => {
+            Some("it has no readiness probe, so it is ready when its program has been executed")
+        }
+        Kind::Service | Kind::Task { has_command: true } | Kind::External { .. } => None,
+    }
+}
+
+/// Why it does not matter how a unit takes the signal of a stop; `None` = it does.
+pub fn takes_no_signal(policy: &UnitPolicy) -> Option<&'static str> {
+    match &policy.kind {
+        _ if policy.skipped.is_some() => Some("it does not run here"),
+        Kind::Group { .. } => Some("a group has no process"),
+        Kind::External { .. } => Some("its process is not ours"),
+        Kind::Task { has_command: false } => Some("it runs no program"),
+        Kind::Service | Kind::Task { has_command: true } => None,
     }
 }
 
