@@ -67,7 +67,9 @@ fn edges_of_groups(selecting: &Selecting<'_>, selection: &mut Selection) {
             let links = selection.links(member);
             for edge in edges.iter().filter(|edge| edge.to != name) {
                 if !links.edges.iter().any(|own| own.to == edge.to && own.kind == edge.kind) {
-                    links.edges.push(Edge { words: format!("{} of {}", edge.words, unit.name), ..edge.clone() });
+                    links
+                        .edges
+                        .push(Edge { words: format!("{} of {}", edge.words, unit.name), ..edge.clone() });
                 }
             }
             for first in stop_after.iter().filter(|(first, _)| *first != name) {
@@ -379,11 +381,8 @@ impl Connecting<'_, '_> {
 
     fn unprovable(&mut self, other: &Known) {
         let edge = self.edge;
-        let message = format!(
-            "`{}` waits until `{}` is ready, and that unit cannot tell",
-            self.waiting(),
-            other.name
-        );
+        let message =
+            format!("`{}` waits until `{}` is ready, and that unit cannot tell", self.waiting(), other.name);
         let place = other.tree.get("ready").map_or(other.span, |node| node.span);
         self.diagnostics.push(
             Diagnostic::error(Code::UnprovableReady, message)

@@ -36,7 +36,7 @@ fn ask(context: &Context, call: &ReloadCall) -> Result<(), CliError> {
     }
     if !reply.accepted {
         return Err(CliError::new(Kind::Config, "nothing has changed: the running configuration is kept")
-            .hint("`tenon check` shows what is wrong"));
+            .hint("`tenon reload --dry-run` tries it again and changes nothing"));
     }
     if !context.output.is_json() {
         context.output.data(&words(&reply.changes, call.dry_run == Some(true)))?;

@@ -123,7 +123,7 @@ pub static KEYS: &[Key] = &[
     // ---- rendered files ----
     k("file.*", "path", Str, "Where it is written; readable as `{{ file.NAME }}`."),
     k("file.*", "format", Words(&["json", "toml", "env", "text"]), "How the content is written.").d(r#""text""#),
-    k("file.*", "mode", Mode, "Permission bits, as text.").d(r#""0644""#),
+    k("file.*", "mode", Mode, "Permission bits, as text; `\"0600\"` unless it says otherwise where a secret is in it.").d(r#""0644""#),
     k("file.*", "owner", Str, "User it belongs to; left out = the unit's."),
     k("file.*", "group", Str, "Group it belongs to; left out = the owner's."),
     k("file.*", "when", Expr, "False: it is not written."),

@@ -44,3 +44,16 @@ fn data_under_the_name_of_a_secret_is_shown_nowhere() {
     let cat = view::cat(&unit.tree, &run.sources);
     assert!(!cat.contains("data-secret") && cat.contains("llama-tok"), "{cat}");
 }
+
+#[test]
+fn a_file_with_a_secret_is_its_owners_alone() {
+    let check = |file: &str, mode: u32| {
+        let run = check_said(&format!("command = 'c'\n[file.f]\npath = '/f'\n{file}"), &[], &[]);
+        assert_eq!(run.exec("u").files[0].mode, mode, "{file}");
+    };
+    check("format = 'json'\ncontent = { hosts = [{ api_key = 'abcdefgh' }] }", 0o600);
+    check("format = 'json'\ncontent = { hosts = [{ api_key = '' }], max_tokens = '512' }", 0o644);
+    check("content = \"user = 'a'\\npassword = 'abcdefgh'\\n\"", 0o600);
+    check("content = \"user = 'a'\\npassword_file = '/etc/p'\\n\"", 0o644);
+    check("format = 'json'\nmode = '0640'\ncontent = { api_key = 'abcdefgh' }", 0o640);
+}
