@@ -143,7 +143,7 @@ fn style(unit: &UnitSnapshot) -> Style {
     }
 }
 
-/// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`: the state, and all that is worth a word.
+/// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`, `…; cannot find `x``: the state, and all that is worth a word.
 fn words(unit: &UnitSnapshot, now: f64) -> String {
     let next_start = match (unit.state, unit.retry_at) {
         // Held, it does not start by itself even then.
@@ -170,9 +170,12 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
     if let Some(detail) = &detail {
         let _ = write!(text, " ({detail})");
     }
-    if let Some(exit) = &unit.last_exit
-        && !detail.is_some_and(|detail| detail.contains(exit.as_str()))
-    {
+    let exit = unit.last_exit.as_ref().filter(|exit| !text.contains(exit.as_str()));
+    // What keeps a unit down is not always the end of a process: it may not have started, or not have become ready.
+    let other = unit.state == State::Backoff && exit.is_none_or(|exit| !unit.cause.contains(exit.as_str()));
+    if other && !unit.cause.is_empty() && !text.contains(unit.cause.as_str()) {
+        let _ = write!(text, "; {}", unit.cause);
+    } else if let Some(exit) = exit {
         let _ = write!(text, "; last exit: {exit}");
     }
     if !unit.desired_up && !matches!(unit.state, State::Inactive | State::Skipped | State::Stopping) {
@@ -341,6 +344,7 @@ mod tests {
             UnitSnapshot {
                 retry_at: Some(3727.0),
                 last_exit: Some("exited with 1".to_owned()),
+                cause: "exited with 1".to_owned(),
                 restarts: 12,
                 since: 3721.0,
                 ..UnitSnapshot::sample("engine@0", State::Backoff)
@@ -384,10 +388,14 @@ mod tests {
     #[test]
     fn what_is_held_is_not_promised_a_start() {
         let mut unit = UnitSnapshot::sample("engine@0", State::Backoff);
-        (unit.desired_up, unit.retry_at) = (true, Some(14.0));
-        assert_eq!(words(&unit, 10.0), "backoff (next start in 4s)");
+        (unit.desired_up, unit.retry_at, unit.cause) = (true, Some(14.0), "cannot find `wob`".to_owned());
+        assert_eq!(words(&unit, 10.0), "backoff (next start in 4s); cannot find `wob`");
         unit.held = true;
-        assert_eq!(words(&unit, 10.0), "backoff (over in 4s); held");
+        assert_eq!(words(&unit, 10.0), "backoff (over in 4s); cannot find `wob`; held");
+        // Its end was tenon's doing; that is not the reason.
+        (unit.cause, unit.last_exit) =
+            ("not ready within 3s".to_owned(), Some("killed by SIGTERM".to_owned()));
+        assert_eq!(words(&unit, 10.0), "backoff (over in 4s); not ready within 3s; held");
     }
 
     #[test]

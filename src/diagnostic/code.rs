@@ -109,6 +109,7 @@ codes! {
     UnmetNeed = "unmet-need": "A unit needs another one that will not run here. `if_absent = \"ignore\"` accepts that.",
     NotProvided = "not-provided": "Nobody, or more than one unit, provides the name an edge asks for.",
     UnprovableReady = "unprovable-ready": "An edge waits until a unit is ready, but the unit has neither a `[ready]` probe nor a `settle` time to tell by.",
+    StartOfATask = "start-of-a-task": "An edge to a task says nothing of `until`, so it waits until the task has started, not until it has finished. `\"TASK:finished\"` waits for its end; `\"TASK:spawned\"` says that its start is what is meant.",
     Conflict = "conflict": "Two units that conflict, or that are both `main`, are both to run.",
     BadInstances = "bad-instances": "Instances are a number, a list of names, or tables by name.",
     BadSet = "bad-set": "A value on the command line is not of the form that its option takes.",

@@ -22,7 +22,7 @@ fn taken_port(line: &str) -> Option<String> {
         return None;
     }
     let Some(port) = port_in(&lower) else {
-        return Some("a port it wants is taken (EADDRINUSE)".to_owned());
+        return Some("a port it wants is taken (EADDRINUSE); `tenon plan --ports` shows by whom".to_owned());
     };
     Some(match owner(port) {
         Some(pid) => format!("port {port} is taken, by {}", tree::shown(pid)),

@@ -71,8 +71,7 @@ pub fn build(graph: &UnitGraph, inputs: &Inputs<'_>) -> (Plan, Vec<Diagnostic>) 
         plan.exec.push(made.exec);
         plan.about.push(made.about);
     }
-    let data = graph.units.values().filter_map(|unit| unit.tree.get("data"));
-    let named = secrets::of_units(plan.exec.iter().zip(&plan.about), data);
+    let named = secrets::of_units(plan.exec.iter().zip(&plan.about));
     plan.secrets = secrets::ordered(declared.into_iter().chain(named));
     let (governed, warnings) = governor::governor(graph, &plan.policy);
     plan.policy.governor = governed;
@@ -119,7 +118,7 @@ fn once(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     out
 }
 
-/// Values of parameters of type `secret`, wherever they are declared.
+/// Values of parameters of type `secret`, wherever they are declared, and what stands in `[data]` under the name of one.
 fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
     let profile = graph.profile.iter().map(|profile| &profile.params);
     let params = graph.units.values().map(|unit| &unit.params).chain(profile);
@@ -131,9 +130,14 @@ fn declared_secrets(graph: &UnitGraph) -> Vec<String> {
             _ => None,
         })
         .collect();
+    values.extend(secrets::of_data(data_of(graph)));
     values.sort();
     values.dedup();
     values
+}
+
+fn data_of(graph: &UnitGraph) -> impl Iterator<Item = &Node> {
+    graph.units.values().filter_map(|unit| unit.tree.get("data"))
 }
 
 /// What a runner cannot hand over is said before it matters.

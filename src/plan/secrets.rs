@@ -43,16 +43,16 @@ fn forms(secret: String) -> Vec<String> {
     all
 }
 
-/// What units are given under the name of a secret, and what stands so in their data.
-pub(super) fn of_units<'a>(
-    units: impl Iterator<Item = (&'a UnitExec, &'a About)>,
-    data: impl Iterator<Item = &'a Node>,
-) -> Vec<String> {
-    let settings = Settings::new();
-    let mut found = Found { settings, values: Vec::new() };
-    for (exec, about) in units {
-        found.unit(exec, about);
-    }
+/// What units are given under the name of a secret.
+pub(super) fn of_units<'a>(units: impl Iterator<Item = (&'a UnitExec, &'a About)>) -> Vec<String> {
+    let mut found = Found { settings: Settings::new(), values: Vec::new() };
+    units.for_each(|(exec, about)| found.unit(exec, about));
+    found.values
+}
+
+/// What stands in their data under the name of one.
+pub(super) fn of_data<'a>(data: impl Iterator<Item = &'a Node>) -> Vec<String> {
+    let mut found = Found { settings: Settings::new(), values: Vec::new() };
     data.for_each(|node| found.data("", node));
     found.values
 }
@@ -169,7 +169,7 @@ mod tests {
             env: vec![traced("HF_TOKEN", "in-env"), traced("A", "plain"), traced("password.db", "whole")],
             ..About::default()
         };
-        let found = of_units([(&exec, &about)].into_iter(), std::iter::empty());
+        let found = of_units([(&exec, &about)].into_iter());
         assert_eq!(ordered(found), ["sk-in-argv", "in-a-word", "in-env", "whole"]);
     }
 }

@@ -105,6 +105,9 @@ impl Started {
     }
 }
 
+/// What a shell tells its children of itself: another in each, and no reason to start anything anew.
+const OF_A_SHELL: [&str; 4] = ["_", "OLDPWD", "PWD", "SHLVL"];
+
 const READY: &str = "readiness probes";
 
 const SCOPES: [Scope; 3] = [Scope::Main, Scope::Group, Scope::Tree];
@@ -186,7 +189,7 @@ impl Parts {
             Kind::Task { has_command } => self.debug("kind", has_command),
         }
         self.add("argv", &argv.join("\0"));
-        for (name, value) in env {
+        for (name, value) in env.iter().filter(|(name, _)| !OF_A_SHELL.contains(&name.as_str())) {
             self.bytes(&format!("env {name}"), value);
         }
         for (name, path) in [("directory", directory), ("unit directory", unit_dir)] {
@@ -326,6 +329,7 @@ mod tests {
     fn what_a_process_has_been_given_counts() {
         check(|exec| exec.argv.push("-v".to_owned()), &["argv"]);
         check(|exec| exec.argv = vec!["web --port=80".to_owned()], &["argv"]);
+        check(|exec| exec.env.push(("SHLVL".to_owned(), b"2".to_vec())), &[]);
         check(|exec| exec.env[0].1 = b"blue".to_vec(), &["env COLOUR"]);
         check(|exec| exec.env.truncate(1), &["env PATH"]);
         check(|exec| exec.directory = Some("/".into()), &["directory"]);

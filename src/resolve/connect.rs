@@ -355,7 +355,10 @@ impl Connecting<'_, '_> {
                 Until::Spawned
             }
             Some(until) => until,
-            None => default_until(&other.tree),
+            None => {
+                self.only_started(other);
+                default_until(&other.tree)
+            }
         };
         let words = match edge.key {
             EdgeKey::Before => format!("{} of {}", edge.words(), self.unit.name),
@@ -389,6 +392,23 @@ impl Connecting<'_, '_> {
                 .at(edge.span, "waits here")
                 .context(place, format!("`{}` has no probe under `[ready]` and no `settle`", other.name))
                 .with_help(format!("give `{}` a `[ready]` probe, or wait `until = \"spawned\"`", other.name)),
+        );
+    }
+
+    /// Whoever waits for a task most likely waits for its end.
+    fn only_started(&mut self, other: &Known) {
+        let edge = self.edge;
+        let runs = other.kind == UnitKind::Task && other.tree.get("command").is_some();
+        if !runs || !edge.orders_start || can_tell_ready(&other.tree) {
+            return;
+        }
+        let (waiting, task) = (self.waiting(), &other.name);
+        let message = format!("`{waiting}` waits until `{task}` has started, not until it has finished");
+        self.diagnostics.push(
+            Diagnostic::warning(Code::StartOfATask, message)
+                .at(edge.span, "")
+                .context(other.span, format!("`{task}` is a task"))
+                .with_help(format!("write `\"{task}:finished\"`, or `\"{task}:spawned\"` if its start is enough")),
         );
     }
 

@@ -25,7 +25,7 @@ fn units_come_and_go_and_the_rest_is_left_alone() {
     assert_eq!(runner.pid_of("a"), a);
     let status = env.node(&["status"]).stdout;
     assert!(status.contains("c ") && !status.contains("b "), "{status}");
-    assert_eq!(env.node(&["reload"]).stdout, "nothing changes\n");
+    assert_eq!(env.node(&["reload"]).stdout, "no unit changes\n");
     assert_eq!(runner.stop(), 0);
 }
 

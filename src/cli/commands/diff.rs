@@ -36,21 +36,26 @@ pub fn run(context: &Context, args: &DiffArgs) -> Result<ExitCode, CliError> {
     // Everything that differs was taken back before it counted.
     let taken_back = !read.is_empty() && !pending.changes.is_empty();
     let changed = pending.since_started(read);
-    let same = changed.is_empty() && (taken_back || old["fingerprint"] == now["fingerprint"]);
+    let node = view::compare_node(&old, &now);
+    let same =
+        changed.is_empty() && node.is_empty() && (taken_back || old["fingerprint"] == now["fingerprint"]);
     let caveat = inherited.caveat().filter(|_| !same && !context.output.is_json());
     if context.output.is_json() {
         context.output.json(&json!({
             "same": same,
             "units": view::compare_json(&changed),
+            "node": view::changes_json(&node),
             "environment": inherited.word(),
         }))?;
-    } else if !changed.is_empty() {
-        context.output.data(&view::compare_text(&changed))?;
+    } else if !changed.is_empty() || !node.is_empty() {
+        let of_node =
+            if node.is_empty() { String::new() } else { format!("the node\n{}", view::changes_text(&node)) };
+        context.output.data(&(view::compare_text(&changed) + &of_node))?;
     } else if same {
         context.output.data(&format!("the files are the same plan as {old_name}"))?;
     } else {
         context.output.data(&format!(
-            "the files differ from {old_name} in something that is not shown (a secret, a hint, the stop budget)"
+            "the files differ from {old_name} in something that is not shown (a secret, a hint, how it is restarted)"
         ))?;
     }
     if let Some(caveat) = caveat {

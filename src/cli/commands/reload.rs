@@ -48,7 +48,7 @@ fn ask(context: &Context, call: &ReloadCall) -> Result<(), CliError> {
 fn words(changes: &[PlanChange], dry_run: bool) -> String {
     let mut text = String::new();
     if changes.is_empty() {
-        text.push_str("nothing changes\n");
+        text.push_str("no unit changes\n");
     }
     for change in changes {
         let state = match (change.applied, dry_run) {

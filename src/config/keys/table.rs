@@ -98,7 +98,7 @@ pub static KEYS: &[Key] = &[
     k("", "group", Str, "Group to run as; left out = the user's."),
     k("", "groups", Strings, "Supplementary groups; left out = the user's."),
     k("", "umask", Mode, "Permission bits that new files do not get, as text."),
-    k("", "needs", Edges, "Pulled in and waited for; without it this unit waits, and when it is stopped this one stops too.").d("[]").plain(),
+    k("", "needs", Edges, "Pulled in and waited for (`\"X:finished\"`: for the end of a task); without it this unit waits, and when it is stopped this one stops too.").d("[]").plain(),
     k("", "wants", Edges, "Pulled in and waited for until settled; otherwise left alone.").d("[]").plain(),
     k("", "after", Edges, "Order only: waited for at the first start if it is planned.").d("[]").plain(),
     k("", "before", Edges, "The reverse of `after`.").d("[]").plain(),

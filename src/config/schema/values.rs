@@ -198,7 +198,9 @@ impl Checker<'_> {
             Item::Str(text) if text.trim().parse::<i64>().is_ok() => {
                 self.wrong(want, node, Some(text.trim().to_owned()));
             }
-            Item::Str(text) if !words.is_empty() => self.unknown_word(want, node, text, words),
+            Item::Str(text) if nearest(text, words.iter().copied()).is_some() => {
+                self.unknown_word(want, node, text, words);
+            }
             Item::Str(_)
             | Item::Float(_)
             | Item::Bool(_)

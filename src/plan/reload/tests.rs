@@ -188,7 +188,7 @@ fn units_come_and_go_and_ids_stay() {
         &[
             "c added, live, applied",
             "b changed, live, applied: order: needs a:spawned → needs c:spawned",
-            "a removed, live, applied",
+            "a removed, live, applied: its process is stopped",
         ],
     );
     let names: Vec<&str> = merged.plan.policy.units.iter().map(|unit| &*unit.name).collect();
@@ -207,9 +207,10 @@ fn units_come_and_go_and_ids_stay() {
 
 #[test]
 fn data_is_lost_by_name_only() {
-    let merged = check("a data\nb", "b", "", &["a removed, destructive, pending"]);
+    let merged = check("a data\nb", "b", "", &["a removed, destructive, pending: its process is stopped"]);
     assert_eq!(merged.plan.policy.units[0].skipped, None);
-    let merged = check("a data\nb", "b", "lose=a", &["a removed, destructive, applied"]);
+    let merged =
+        check("a data\nb", "b", "lose=a", &["a removed, destructive, applied: its process is stopped"]);
     assert_eq!(merged.plan.policy.units[0].skipped.as_deref(), Some(GONE));
     check("a data", "a data argv=y", "", &["a changed, needs restart, pending: argv: x → y"]);
     let merged =
@@ -232,7 +233,7 @@ fn no_two_reloads_lose_what_one_may_not() {
     assert!(!first.next[&UnitId(0)].0.holds_data);
     // It holds them until it is gone, whatever follows.
     for (new, line) in [
-        ("b", "a removed, destructive, pending"),
+        ("b", "a removed, destructive, pending: its process is stopped"),
         ("a skipped", "a changed, destructive, pending: runs → skipped: no; holds_data changed"),
         ("a", "a changed, destructive, pending: holds_data changed"),
     ] {
@@ -296,7 +297,11 @@ fn of_instances_that_go_the_highest_goes_first() {
         "e@0\ne@1\ne@2\ne@10",
         "e@0",
         "",
-        &["e@1 removed, live, applied", "e@2 removed, live, applied", "e@10 removed, live, applied"],
+        &[
+            "e@1 removed, live, applied: its process is stopped",
+            "e@2 removed, live, applied: its process is stopped",
+            "e@10 removed, live, applied: its process is stopped",
+        ],
     );
     let after = |at: usize| merged.plan.policy.units[at].stop_after.clone();
     assert_eq!((after(1), after(2), after(3)), (vec![UnitId(2), UnitId(3)], vec![UnitId(3)], vec![]));

@@ -35,11 +35,13 @@ fn a_message_does_not_tell_a_secret() {
 
 #[test]
 fn data_under_the_name_of_a_secret_is_shown_nowhere() {
-    let text = "command = ['c', '{{ data.x.secret_key }}', '{{ data.x.tokenizer }}']\n\
+    let text = "command = ['c', '{{ data.x.tokenizer }}']\nenv.WORDS = '{{ data.x | json }}'\n\
                 [data.x]\nsecret_key = 'data-secret'\ntokenizer = 'llama-tok'\nport = 80";
     let run = check_said(text, &[], &[]);
     let shown = view::plan(&run.plan, &run.sources) + &view::json(&run.plan, &run.sources).to_string();
     assert!(!shown.contains("data-secret") && shown.contains("llama-tok"), "{shown}");
+    let refused = ["error units/u.toml:1: a secret would stand in the command line"];
+    check_said(&text.replace("data.x.tokenizer", "data.x.secret_key"), &[], &refused);
     let unit = &run.graph.units["u"];
     let cat = view::cat(&unit.tree, &run.sources);
     assert!(!cat.contains("data-secret") && cat.contains("llama-tok"), "{cat}");

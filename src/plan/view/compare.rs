@@ -56,6 +56,17 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
     out
 }
 
+/// What changes of the node itself.
+pub fn compare_node(old: &Value, new: &Value) -> Vec<Change> {
+    let budget = |plan: &Value| plan["stop"]["budget"].as_f64().map(|seconds| format!("{seconds}s").into());
+    let (before, after): (Option<Value>, Option<Value>) = (budget(old), budget(new));
+    let mut out = Vec::new();
+    if let (Some(before), Some(after)) = (before, after) {
+        plain(&mut out, "stop_budget", &before, &after);
+    }
+    out
+}
+
 /// What changes beside the units: ports that the profile knows to be others'.
 pub fn compare_reserves(old: &Value, new: &Value) -> Vec<Change> {
     let mut out = Vec::new();
@@ -108,6 +119,7 @@ pub fn compare_json(changed: &[Changed]) -> Value {
 fn unit_changes(old: &Value, new: &Value) -> Vec<Change> {
     let mut out = Vec::new();
     plain(&mut out, "skipped", &old["skipped"], &new["skipped"]);
+    plain(&mut out, "description", &old["description"], &new["description"]);
     argv(&mut out, &old["argv"], &new["argv"]);
     traced(&mut out, "env", &old["env"], &new["env"]);
     files(&mut out, &old["files"], &new["files"]);
@@ -128,7 +140,7 @@ fn unit_changes(old: &Value, new: &Value) -> Vec<Change> {
 
 fn edge(edge: &Value) -> Value {
     let text = |key: &str| edge[key].as_str().unwrap_or_default();
-    format!("{} {}", text("words"), text("unit")).into()
+    format!("{} {}:{}", text("kind"), text("unit"), text("until")).into()
 }
 
 /// A value as one word of a line.

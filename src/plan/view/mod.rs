@@ -13,7 +13,8 @@ mod text;
 
 pub use cat::cat;
 pub use compare::{
-    Change, Changed, changes_json, changes_text, compare, compare_json, compare_reserves, compare_text,
+    Change, Changed, changes_json, changes_text, compare, compare_json, compare_node, compare_reserves,
+    compare_text,
 };
 pub use diff::{UnitDiff, diff, diff_text};
 pub use env::{env, env_why};
