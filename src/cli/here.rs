@@ -49,6 +49,11 @@ pub fn search_path() -> SearchPath {
     SearchPath::user(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
 }
 
+/// What of a node lies in the current folder, if anything does: somebody may have meant `--dir .`.
+pub fn node_here() -> Option<&'static str> {
+    ["tenon.toml", "units"].into_iter().find(|name| Path::new(name).exists())
+}
+
 /// The runner's own environment. A name that is not UTF-8 cannot be meant by anybody and is left out.
 pub fn environ() -> Environ {
     std::env::vars_os()

@@ -123,6 +123,18 @@ impl Context {
         Ok(Loaded { sources, files, units, diagnostics })
     }
 
+    /// The folders that are read, and whether somebody has most likely meant this one, as a sentence.
+    pub fn read_from(&self) -> String {
+        let path = here::search_path().or_dirs(&self.global.dir);
+        let folders: Vec<String> =
+            path.folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
+        let meant = match here::node_here().filter(|_| !path.named) {
+            Some(name) => format!("; `{name}` lies in this folder, which is read with `--dir .`"),
+            None => String::new(),
+        };
+        format!("units are read from {}{meant}", folders.join(", "))
+    }
+
     /// Reads, merges, selects and orders.
     ///
     /// # Errors

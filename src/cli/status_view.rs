@@ -172,7 +172,8 @@ fn words(unit: &UnitSnapshot, now: f64) -> String {
     }
     let exit = unit.last_exit.as_ref().filter(|exit| !text.contains(exit.as_str()));
     // What keeps a unit down is not always the end of a process: it may not have started, or not have become ready.
-    let other = unit.state == State::Backoff && exit.is_none_or(|exit| !unit.cause.contains(exit.as_str()));
+    let told = |exit: &String| unit.cause.contains(exit.as_str()) || exit.contains(unit.cause.as_str());
+    let other = unit.state == State::Backoff && !exit.is_some_and(told);
     if other && !unit.cause.is_empty() && !text.contains(unit.cause.as_str()) {
         let _ = write!(text, "; {}", unit.cause);
     } else if let Some(exit) = exit {

@@ -408,7 +408,9 @@ impl Connecting<'_, '_> {
             Diagnostic::warning(Code::StartOfATask, message)
                 .at(edge.span, "")
                 .context(other.span, format!("`{task}` is a task"))
-                .with_help(format!("write `\"{task}:finished\"`, or `\"{task}:spawned\"` if its start is enough")),
+                .with_help(format!(
+                    "write `\"{task}:finished\"`, or `\"{task}:spawned\"` if its start is enough"
+                )),
         );
     }
 

@@ -22,6 +22,9 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), CliError> {
     } else {
         context.output.say(&human(&summed_up(diagnostics), sources, true));
         if !failed {
+            if files == 0 {
+                context.output.say(&format!("warning: no file was found: {}", context.read_from()));
+            }
             let files = match files {
                 1 => "1 file is right".to_owned(),
                 count => format!("{count} files are right"),

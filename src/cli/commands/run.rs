@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode, CliError> {
 fn node(context: &Context, args: &RunArgs) -> Result<(Plan, RunOptions), CliError> {
     let planned = context.plan(&args.units, Sees::Programs)?;
     if planned.plan.policy.units.is_empty() {
-        return Err(nothing_to_run(&planned));
+        return Err(nothing_to_run(context, &planned));
     }
     if let Some(facts) = &planned.resolved.facts {
         super::facts::remember(facts, &saved_path(&planned.resolved.dirs));
@@ -131,11 +131,14 @@ fn basics(context: &Context) -> RunOptions {
     }
 }
 
-fn nothing_to_run(planned: &Planned) -> CliError {
+fn nothing_to_run(context: &Context, planned: &Planned) -> CliError {
     let error = CliError::new(Kind::Config, "there is nothing to run");
     match planned.plan.not_run.first() {
         Some((name, why)) => error.hint(format!("`{name}` does not run: {why}")),
-        None => error.hint("name a unit, a file (`tenon run ./web.toml`), a command (`tenon run -- CMD`), or give `--dir DIR`"),
+        None => error.hint(format!(
+            "{}; a file is run with `tenon run ./web.toml`, a command with `tenon run -- CMD`",
+            context.read_from()
+        )),
     }
 }
 
