@@ -343,7 +343,8 @@ impl Merged {
         let name = policy.name.to_string();
         let class = if up && policy.holds_data { Class::Destructive } else { Class::Live };
         let applied = class == Class::Live || allowed.destructive.contains(&name);
-        let lines = if up { vec!["its process is stopped".to_owned()] } else { Vec::new() };
+        let lines =
+            if up && class == Class::Live { vec!["its process is stopped".to_owned()] } else { Vec::new() };
         self.changes.push(UnitChange { unit: name, what: "removed", class, lines, applied });
         if let Some(place) = self.plan.policy.units.get_mut(id.0 as usize) {
             place.main = false;

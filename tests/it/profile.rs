@@ -170,6 +170,12 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
     for (change, said) in [
         ("param.link.default=warp", "`warp`"),
         ("rule.range.defualt.RANGE=1-2", "did you mean `default`?"),
+        ("rule.rnage.default.OTHER=1-2", "did you mean `rule.range`? for a new one say whom it is for"),
+        (
+            "rule.sockets.default.RANGE=1-2",
+            "`g2` has no rule `sockets`, and a new one would be for every unit",
+        ),
+        ("rule.sockets.default.RANGE=1-2", "did you mean `rule.range`?"),
         ("ports.sockets.value=70000", "70000"),
         ("rule.range.default.RANGE={{ env.X | uper }}", "unknown filter `uper`"),
         ("extends=nobody", "nobody"),

@@ -17,10 +17,17 @@ fn units_come_and_go_and_the_rest_is_left_alone() {
     fs::remove_file(env.path("node/units/b.toml")).unwrap();
     env.sleeper("c", "");
     let dry = env.node(&["reload", "--dry-run"]);
-    assert_eq!((dry.code, dry.stdout.as_str()), (0, "c added (live)\nb removed (live)\n"), "{dry:#?}");
+    assert_eq!(
+        (dry.code, dry.stdout.as_str()),
+        (0, "c added (live)\nb removed (live)\n  its process is stopped\n"),
+        "{dry:#?}"
+    );
     let reload = env.node(&["reload"]);
     reload.code(0);
-    assert_eq!(reload.stdout, "c added (live, applied)\nb removed (live, applied)\n");
+    assert_eq!(
+        reload.stdout,
+        "c added (live, applied)\nb removed (live, applied)\n  its process is stopped\n"
+    );
     runner.wait_state("c ready", 1).wait_state("b skipped", 1);
     assert_eq!(runner.pid_of("a"), a);
     let status = env.node(&["status"]).stdout;

@@ -13,6 +13,7 @@ use crate::cli::toml_patch::Patch;
 use crate::cli::trust;
 use crate::cli::write::atomically;
 use crate::config::tree::{Item, Node};
+use crate::diagnostic::nearest_few;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,9 @@ pub fn set(context: &Context, args: &ProfileSetArgs) -> Result<(), CliError> {
         context.report_as_given(&known, &now.resolved.sources)?;
         return Err(CliError::new(Kind::Config, format!("cannot read `{}`", target.path.display())));
     }
+    if let Some(profile) = &now.resolved.graph.profile {
+        patches.iter().try_for_each(|patch| refuse_new_rule(&target.name, &profile.tree, patch, &patches))?;
+    }
     let mut text = target.before.clone().unwrap_or_default();
     for patch in &patches {
         let known = now.resolved.graph.profile.as_ref().and_then(|profile| node(&profile.tree, &patch.path));
@@ -59,6 +63,41 @@ pub fn set(context: &Context, args: &ProfileSetArgs) -> Result<(), CliError> {
     }
     let effect = effect::judge(context, &loaded, &target, &text)?;
     finish(context, &target, &text, &effect, args.dry_run)
+}
+
+/// A rule that no file has is most likely a misspelt one, and would be for every unit: a new one says whom it is for.
+fn refuse_new_rule(profile: &str, tree: &Node, patch: &Patch, all: &[Patch]) -> Result<(), CliError> {
+    let ([section, name, rest @ ..], Some(rules)) = (patch.path.as_slice(), tree.get("rule")) else {
+        return Ok(());
+    };
+    let rules = rules.as_table();
+    let selects = |other: &Patch| {
+        matches!(other.path.as_slice(), [first, second, key]
+            if first == section && second == name && (key == "labels" || key == "units"))
+    };
+    if section != "rule" || rules.is_some_and(|rules| rules.get(name).is_some()) || all.iter().any(selects) {
+        return Ok(());
+    }
+    let known: Vec<&str> =
+        rules.into_iter().flat_map(|rules| rules.iter().map(|(name, _, _)| name)).collect();
+    let variable = rest.get(1);
+    let sets = |rule: &&&str| {
+        let table = rules.and_then(|rules| rules.get(rule)).and_then(Node::as_table);
+        let inside =
+            table.into_iter().flat_map(|table| table.iter().filter_map(|(_, _, node)| node.as_table()));
+        variable.is_some_and(|variable| inside.into_iter().any(|inside| inside.get(variable).is_some()))
+    };
+    let meant: Vec<&str> =
+        known.iter().filter(sets).copied().chain(nearest_few(name, known.iter().copied(), 2)).collect();
+    let error = format!(
+        "`{profile}` has no rule `{name}`, and a new one would be for every unit; nothing was written"
+    );
+    let new = format!("for a new one say whom it is for in the same call: `'rule.{name}.units=[\"UNIT\"]'`");
+    let hint = match meant.first() {
+        Some(rule) => format!("did you mean `rule.{rule}`? {new}"),
+        None => new,
+    };
+    Err(CliError::new(Kind::Config, error).hint(hint))
 }
 
 /// `tenon profile edit NAME`.
