@@ -114,6 +114,6 @@ fn unknown_verb(error: &clap::Error) -> CliError {
     let error = CliError::new(Kind::Usage, format!("there is no verb `{typed}`"));
     match words::instead_of(typed, verbs.into_iter()) {
         Some(ours) => error.hint(format!("try `tenon {ours}`")),
-        None => error.hint("`tenon --help` lists the verbs"),
+        None => error.hint("`tenon --help` lists the verbs, `tenon VERB --help` describes one"),
     }
 }
