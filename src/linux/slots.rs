@@ -7,8 +7,8 @@
 //!   exec is on record, and whoever is not on record has ended.
 //! - the **runner**: what its machine knows of the unit, after every change.
 //!
-//! Behind the slots lies a second one for each unit, with what is nice to know: since when, when it was started and restarted. The
-//! last one is of all units: the automatic restarts that the governor counts.
+//! Behind the slots lies a second one for each unit, with what is nice to know: since when, when it was started and
+//! restarted. The last one is of all units: the automatic restarts that the governor counts.
 //!
 //! A process is recognised by its pid *and* its start time, under the generation that the runner had given out. The
 //! file is of no use in another boot or pid namespace, or to a version that writes it another way: its header says so,

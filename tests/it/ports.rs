@@ -197,13 +197,24 @@ fn lines_that_explain_themselves_reach_status_why_and_events() {
 
     // It still is so for the runner that comes after a killed one.
     runner.kill_9();
-    let _next = env.run();
+    let mut next = env.run();
     until("the next runner knows it", || {
         env.node(&["status"]).stdout.contains("E14: two share an address").then_some(())
     });
     let report = env.node(&["report"]);
-    assert!(report.code(0).stdout.contains("engine: E14: start 1: [ERROR] E14 twice"), "{}", report.stdout);
+    assert!(report.code(0).stdout.contains("engine: E14: start 1 of run "), "{}", report.stdout);
     assert!(!env.node(&["events"]).stdout.contains("has said E14"), "it is no news");
+
+    // A run that begins anew counts its starts anew: what was said in the one before is none of its.
+    assert_eq!(next.stop(), 0);
+    env.write("units/engine.toml", "command = [\"sleep\", \"1000\"]\nlabels = [\"card\"]\n");
+    let mut anew = env.run();
+    anew.wait_state("engine ready", 1);
+    anew.kill_9();
+    let _last = env.run();
+    env.wait_field("engine", "state", "ready");
+    let status = env.node(&["status"]).stdout;
+    assert!(!status.contains("E14"), "{status}");
 }
 
 #[test]

@@ -12,8 +12,9 @@ use crate::plan::policy::{Scope, UnitId};
 use crate::supervisor::snapshot::UnitSnapshot;
 use crate::supervisor::{Generation, ProbeKind, Verdict};
 
-/// What stands before the number of a start.
+/// What stands before the number of a start, and after it: runners that took over from each other are one run.
 const START: &str = "start ";
+const OF_RUN: &str = " of run ";
 
 /// The recorder, if there is one, and what it was told last.
 #[derive(Default)]
@@ -50,7 +51,7 @@ impl World {
         }
     }
 
-    /// What the units of an earlier runner have said that explains itself: of each signature the latest start.
+    /// What the units have said to an earlier runner that explains itself: of each signature the latest start.
     pub(super) fn recall_signs(&mut self) {
         let path = self.run_dir.as_ref().map(RunDir::recorder);
         let Some((happened, _)) = path.and_then(|path| recorder::read(&path).ok()) else { return };
@@ -62,7 +63,10 @@ impl World {
                 continue;
             };
             let id = self.plan.policy.find(unit);
-            let start = start.strip_prefix(START).and_then(|number| number.parse().ok());
+            // Another run begins to count anew: what was said in it is no matter of this one.
+            let start = start.strip_prefix(START).and_then(|start| start.split_once(OF_RUN));
+            let start = start.filter(|(_, run)| *run == self.mark);
+            let start = start.and_then(|(number, _)| number.parse().ok());
             if let Some((id, start)) = id.zip(start) {
                 let line = Line { at: entry.at, text: line.to_owned(), end: End::Newline };
                 self.recall_sign(id, name, Generation(start), line);
@@ -72,7 +76,10 @@ impl World {
 
     /// A line that carries a signature, the first of a start.
     pub(super) fn record_sign(&mut self, unit: &str, name: &str, start: Generation, line: &str) {
-        let words = format!("{unit}{NAME_END}{name}{NAME_END}{START}{}{NAME_END}{line}", start.0);
+        let words = format!(
+            "{unit}{NAME_END}{name}{NAME_END}{START}{}{OF_RUN}{}{NAME_END}{line}",
+            start.0, self.mark
+        );
         self.record(Kind::Sign, &words);
     }
 
