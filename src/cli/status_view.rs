@@ -143,7 +143,7 @@ fn style(unit: &UnitSnapshot) -> Style {
     }
 }
 
-/// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`, `…; cannot find `x``: the state, and all that is worth a word.
+/// `ready (degraded: …)`, `backoff (next start in 4s); last exit: exited with 1`, `…; not ready within 3s`: the state, and all that is worth a word.
 fn words(unit: &UnitSnapshot, now: f64) -> String {
     let next_start = match (unit.state, unit.retry_at) {
         // Held, it does not start by itself even then.

@@ -25,7 +25,9 @@ pub fn run(context: &Context, args: &SimulateArgs) -> Result<(), CliError> {
     }
     let end = Time(args.span);
     let (mut scenario, idle) = scenario(&planned, args)?;
-    idle.iter().for_each(|words| context.output.say(words));
+    for words in &idle {
+        context.output.say(words);
+    }
     let done = faults::all(args, &planned)?;
     for Done { at, happening, .. } in &done {
         scenario.script.push((*at, happening.clone()));
