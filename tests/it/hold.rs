@@ -19,7 +19,7 @@ fn a_hold_outlives_crash_kill_reload_and_reexec() {
     env.wait_field("web", "detail", "held: killed by SIGKILL");
     assert_eq!((env.field("web", "state"), env.field("web", "desired_up")), ("waiting".into(), true.into()));
     let why = env.node(&["why", "web"]).stdout;
-    assert!(why.contains("held: killed by SIGKILL"), "{why}");
+    assert!(why.contains("held: killed by SIGKILL") && why.contains("cure: `tenon unhold web`"), "{why}");
     env.node(&["reload"]).code(0);
     env.node(&["reexec"]).code(0);
     env.wait_field("web", "detail", "held: killed by SIGKILL");

@@ -31,7 +31,31 @@ pub fn run(context: &Context, args: &UnitArg) -> Result<(), CliError> {
             }
         }
     }
+    if let Some(cure) = why.chain.last().and_then(cure) {
+        let _ = writeln!(text, "cure: {cure}");
+    }
     context.output.data(&text)
+}
+
+/// What an operator can do about the root of the matter, where that is one verb.
+fn cure(root: &WhyLink) -> Option<String> {
+    let unit = &root.unit;
+    match root.state {
+        State::Failed => Some(format!("once its reason is gone, `tenon start {unit}` starts it anew")),
+        State::Inactive => Some(format!("`tenon start {unit}` starts it")),
+        State::Waiting if root.detail.as_ref().is_some_and(|detail| detail.starts_with("held: ")) => {
+            Some(format!("`tenon unhold {unit}` lets it start"))
+        }
+        State::Waiting
+        | State::Preparing
+        | State::Starting
+        | State::Ready
+        | State::Unhealthy
+        | State::Stopping
+        | State::Backoff
+        | State::Finished
+        | State::Skipped => None,
+    }
 }
 
 /// One line a link, each further one a step nearer to the root.
@@ -156,6 +180,18 @@ proxy has waited 1m for engine@0: waiting itself (start requested)
 
 "]]
         );
+    }
+
+    #[test]
+    fn what_one_verb_can_do_about_it() {
+        let check = |state, detail: &str, expected: Option<&str>| {
+            assert_eq!(cure(&link("db", state, detail, "", 0.0)).as_deref(), expected, "{state:?}");
+        };
+        check(State::Failed, "", Some("once its reason is gone, `tenon start db` starts it anew"));
+        check(State::Inactive, "", Some("`tenon start db` starts it"));
+        check(State::Waiting, "held: killed by SIGKILL", Some("`tenon unhold db` lets it start"));
+        check(State::Waiting, "on cache: backoff", None);
+        check(State::Backoff, "", None);
     }
 
     #[test]
