@@ -29,6 +29,10 @@ pub(super) struct Seen {
     pub dirty: bool,
     /// The main process was asked for, at.
     pub asked_at: Option<Time>,
+    /// In this step of the machine.
+    pub asked_in: u64,
+    /// It is ready, and was first seen to be after this step.
+    pub ready_in: Option<u64>,
     /// It has come to be, at.
     pub spawned_at: Option<Time>,
     /// This runner has found it running.
@@ -304,13 +308,14 @@ impl Oracle {
         // An answer at the very moment of the time-out is in time if it comes before the machine has looked.
         let at_the_last_moment = self.late_at(unit) == Some(now) && self.looked_at != Some(now);
         let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
+        let decided = !external && matches!(self.own_failure(unit), Some(SelfEnd::Unhealthy { .. }));
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
         let asked = seen.asked;
         // Readiness that is told a second time is no answer to a question about health.
         seen.asked &= !about_health && seen.passed_at.is_some() && !seen.unreachable;
-        // Nor is the answer to an earlier runner one to this runner.
-        if about_health && !asked {
+        // Nor is the answer to an earlier runner one to this runner, nor one that comes when its stop is decided already.
+        if about_health && (!asked || decided) {
             return;
         }
         let good = !matches!(verdict, Verdict::Fail(_));
@@ -411,15 +416,10 @@ impl Oracle {
         }
         for unit in self.ids() {
             self.get_mut(unit).overdue |= self.is_late(unit);
-            // Who is held down keeps nobody waiting that only wants an order.
-            if self.is_kept_down(unit) {
-                let seen = self.get_mut(unit);
-                seen.settled |= seen.wanted;
-                seen.ended |= seen.wanted;
-            }
-            if self.ready_since(unit).is_some() {
-                self.get_mut(unit).settled = true;
-            }
+            let (ready, step) = (self.ready_since(unit).is_some(), self.steps);
+            let seen = self.get_mut(unit);
+            seen.settled |= ready;
+            seen.ready_in = ready.then(|| seen.ready_in.unwrap_or(step));
             let external = self.is_external(unit);
             let seen = self.get(unit);
             if (external || seen.process.is_some()) && self.is_late(unit) && seen.passed_at.is_none() {
@@ -541,7 +541,10 @@ impl Oracle {
         let began = began.max(since);
         let taken_over = seen.released_at == Some(now) && seen.held_from.is_none();
         let at_once = seen.adopted && (starting || taken_over);
-        let since_then = |at: Option<Time>| at > began || (at_once && at == began);
+        // Of what happens at one time the steps tell which came first.
+        let asked_first = |other: &Seen| seen.asked_at == began && other.ready_in > Some(seen.asked_in);
+        let since_then =
+            |other: &Seen, at: Option<Time>| at > began || (at == began && (at_once || asked_first(other)));
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
@@ -553,7 +556,7 @@ impl Oracle {
                 && seen.held_since.is_none()
                 && !other_stops
                 && other.generation > seen.generation
-                && since_then(self.ready_since(edge.to))
+                && since_then(other, self.ready_since(edge.to))
                 && (runs || answers);
             // A start that others cut short has come to its end.
             cut_short |= newer && follows && starting;
@@ -562,11 +565,18 @@ impl Oracle {
             let waited = self.has_waited(unit, edge);
             let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
             waited_out |= idle && waited && !self.reached(edge);
-            blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
+            // A need without an order is waited for only where it lies in ruins.
+            let waits = edge.orders_start || (!edge.keep_on_stop && self.lies_in_ruins(edge.to));
+            blocked |= down && (idle || dragged) && seen.wanted && waits && !self.reached(edge) && gone;
         }
         let crossed = self.conflicts[unit.0 as usize].iter().any(|other| self.get(*other).is_up());
         blocked |= idle && seen.wanted && crossed;
+        // Who is held down keeps nobody waiting that only wants an order.
+        blocked |= seen.wanted && self.is_kept_down(unit);
         let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
+        if adrift && !seen.adrift {
+            self.falls_anew(unit);
+        }
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
         // Who waits goes on waiting, for the reason that it had.
@@ -581,6 +591,11 @@ impl Oracle {
         seen.settled |= blocked || cut_short;
         seen.ended |= blocked || cut_short;
         before != (seen.dragged, seen.adrift, seen.settled, seen.ended)
+    }
+
+    /// A unit that is there goes down: whoever was asked for beside an earlier fall of it goes along with this one.
+    pub(super) fn falls_anew(&mut self, unit: UnitId) {
+        self.seen.iter_mut().for_each(|seen| seen.fallen_before.retain(|fallen| *fallen != unit));
     }
 
     /// Whether an edge has had its time: from the moment the unit came to rest or the other one went missing, whichever
