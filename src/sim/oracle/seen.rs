@@ -47,6 +47,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// Since when.
     pub unhealthy_at: Option<Time>,
+    /// Its stop for this was decided when another plan came: whatever that one says, it goes on.
+    pub decided: Option<SelfEnd>,
     /// It was when another plan came that would not have had that: nobody stops it for it.
     pub tolerated: bool,
     /// The first stop signal to a process of this start.
@@ -443,6 +445,9 @@ impl Oracle {
     /// What the unit is to be stopped for, for its own sake.
     pub(super) fn own_failure(&self, unit: UnitId) -> Option<SelfEnd> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        if seen.decided.is_some() {
+            return seen.decided.clone();
+        }
         let ready = self.ready_since(unit);
         let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
         let until = seen.unhealthy_at.unwrap_or(self.now);
@@ -508,7 +513,7 @@ impl Oracle {
             if self.is_away(next) || (lost && self.get(next).unreachable) {
                 return true;
             }
-            if !seen.contains(&next) && !self.get(next).is_up() {
+            if !seen.contains(&next) && (!self.get(next).is_up() || self.goes_down(next)) {
                 seen.push(next);
                 open.extend(
                     self.edges[next.0 as usize]
@@ -519,6 +524,13 @@ impl Oracle {
             }
         }
         false
+    }
+
+    /// Whether the start of a unit is being ended, be it that the stop is held back or that left-overs are still there.
+    fn goes_down(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let asked = seen.named || seen.dragged || seen.signalled_at.is_some();
+        seen.dirty || asked || self.own_failure(unit).is_some()
     }
 
     fn update_unit(&mut self, unit: UnitId) -> bool {
