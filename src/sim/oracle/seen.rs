@@ -104,6 +104,8 @@ pub(super) struct Seen {
     pub released_at: Option<Time>,
     /// That hold began at, if that is known.
     pub held_from: Option<Time>,
+    /// While it was held, one was restarted that an edge of that time had it follow.
+    pub overtaken: bool,
     /// Whether somebody asked for its next start.
     pub asked_for: Asked,
     /// Its current start came about by itself, and was not its first.
@@ -533,6 +535,28 @@ impl Oracle {
         seen.dirty || asked || self.own_failure(unit).is_some()
     }
 
+    /// Whether a unit that runs is older than the readiness of this other one.
+    fn is_overtaken_by(&self, unit: UnitId, by: UnitId) -> bool {
+        let (seen, other) = (self.get(unit), self.get(by));
+        let runs = matches!(seen.process, Some((Phase::Main, _)));
+        let starting = runs && self.ready_since(unit).is_none();
+        // Nothing is restarted of an external that does not answer (yet).
+        let answers = seen.passed_at.is_some() && !seen.unreachable;
+        let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
+        // What came about while it was held is followed at its end, whatever plan came meanwhile.
+        let released = seen.released_at == Some(self.now);
+        let since = seen.held_from.filter(|_| seen.overtaken && released).or(Some(self.plan_since));
+        // What this runner has found running is older than whatever has become ready under it.
+        let began = began.max(since);
+        let at_once = seen.adopted && (starting || (released && seen.held_from.is_none()));
+        // Of what happens at one time the steps tell which came first.
+        let asked_first = seen.asked_at == began && other.ready_in > Some(seen.asked_in);
+        let at = self.ready_since(by);
+        let since_then = at > began || (at == began && (at_once || asked_first));
+        let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
+        (runs || answers) && !other_stops && other.generation > seen.generation && since_then
+    }
+
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let now = self.now;
         let seen = self.get(unit);
@@ -541,35 +565,18 @@ impl Oracle {
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
-        let (mut waited_out, mut cut_short) = (false, false);
+        let (mut waited_out, mut cut_short, mut overtaken) = (false, false, false);
         let runs = matches!(seen.process, Some((Phase::Main, _)));
         let starting = runs && self.ready_since(unit).is_none();
-        // Nothing is restarted of an external that does not answer (yet).
-        let answers = seen.passed_at.is_some() && !seen.unreachable;
-        let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
-        // What came about while it was held is followed at its end, whatever plan came meanwhile.
-        let since = seen.held_from.filter(|_| seen.released_at == Some(now)).or(Some(self.plan_since));
-        // What this runner has found running is older than whatever has become ready under it.
-        let began = began.max(since);
-        let taken_over = seen.released_at == Some(now) && seen.held_from.is_none();
-        let at_once = seen.adopted && (starting || taken_over);
-        // Of what happens at one time the steps tell which came first.
-        let asked_first = |other: &Seen| seen.asked_at == began && other.ready_in > Some(seen.asked_in);
-        let since_then =
-            |other: &Seen, at: Option<Time>| at > began || (at == began && (at_once || asked_first(other)));
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
             // Who runs is left alone by an edge that came after the fall.
             let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
             let fell = fell && !seen.fallen_before.contains(&edge.to);
-            let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
-            let newer = edge.restart_with
-                && seen.held_since.is_none()
-                && !other_stops
-                && other.generation > seen.generation
-                && since_then(other, self.ready_since(edge.to))
-                && (runs || answers);
+            let restarted = edge.restart_with && self.is_overtaken_by(unit, edge.to);
+            let newer = restarted && seen.held_since.is_none();
+            overtaken |= restarted && follows && seen.held_since.is_some();
             // A start that others cut short has come to its end.
             cut_short |= newer && follows && starting;
             adrift |= follows && fell && !edge.keep_on_stop;
@@ -591,6 +598,7 @@ impl Oracle {
         }
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
+        seen.overtaken |= overtaken;
         // Who waits goes on waiting, for the reason that it had.
         seen.fell |= (dragged && !idle) || waited_out;
         // A wait given up is an end like any other: what comes after it comes by itself.
