@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use super::action::Outcome;
 use super::cause::{Cause, span};
+use super::gate::Gate;
 use super::snapshot::State;
 use super::table::Input;
 use super::turn::Turn;
@@ -250,7 +251,7 @@ impl Supervisor {
         let since = self.queued_since(unit).unwrap_or(now);
         let comes_first = |first: &UnitId| {
             let goes_on = self.is_under_way(*first) || self.has_precedence(*first, unit, since);
-            !behind.contains(first) && self.is_coming(*first) && goes_on
+            !behind.contains(first) && self.is_coming(*first, now) && goes_on
         };
         if let Some(first) = before.find(comes_first) {
             return Some(Delay::Order { first, until: None });
@@ -343,13 +344,14 @@ impl Supervisor {
         }
     }
 
-    /// Whether those behind a unit in the governor's order are to wait for it: it is on its way, or could be at once.
-    /// One that is in back-off, held, or waits for others keeps nobody waiting.
-    fn is_coming(&self, id: UnitId) -> bool {
+    /// Whether those behind a unit in the governor's order are to wait for it: it is on its way, or could be at once, be it
+    /// when what is left of it has gone. One that is in back-off, held, or waits for others keeps nobody waiting, nor does
+    /// one that is to be so once it is stopped: a failure of one never blocks another.
+    fn is_coming(&self, id: UnitId, now: Time) -> bool {
         let unit = self.unit_at(id);
         let again = |then: &Then| match then {
-            Then::Stay(_) => false,
-            Then::Again(_) | Then::Decide { .. } => self.is_wanted(id) && !unit.held,
+            Then::Stay(_) | Then::Decide { .. } => false,
+            Then::Again(_) => self.is_wanted(id) && !unit.held && self.gate(id, now) == Gate::Open,
         };
         let stopped_to_start = matches!(unit.life(), Life::Stopping(Stopping { then, .. }) if again(then));
         unit.delay().is_some() || stopped_to_start || self.is_under_way(id)

@@ -508,35 +508,82 @@ fn the_governor_lets_those_of_its_order_go_first() {
 
 #[test]
 fn who_is_being_stopped_to_start_again_comes_first_unless_it_is_held() {
-    let plan = "unit db  stop=SIGTERM/5s delays=30s
+    let plan = "unit db  stop=SIGTERM/5s
                 unit web
                 governor order=db,web
-                does db  dies=9s/1 left=60s/stubborn | lives
+                does db  term=60s
                 does web dies=9s/1 | lives
-                until 20s";
+                until 20s
+                at 6s restart db";
     check(
         plan,
         "0s db ready
          0s web ready
-         9s db stopping
-         9s db SIGTERM to tree
+         6s db stopping
+         6s db SIGTERM to main
          9s web backoff (exited with 1)
          10s web waiting
-         14s db SIGKILL to tree
-         14s db backoff (exited with 1)
-         14s web ready",
+         11s db SIGKILL to tree
+         11s db ready
+         11s reply 1 done
+         11s web ready",
     );
     check(
         &format!("{plan}\nat 1s hold db"),
         "0s db ready
          0s web ready
          1s reply 1 done
+         6s db stopping
+         6s db SIGTERM to main
+         9s web backoff (exited with 1)
+         10s web ready
+         11s db SIGKILL to tree
+         11s db ready
+         11s reply 2 done",
+    );
+}
+
+#[test]
+fn who_has_failed_keeps_nobody_waiting_while_it_is_stopped() {
+    check(
+        "unit db  stop=SIGTERM/5s delays=30s
+         unit web
+         governor order=db,web
+         does db  dies=9s/1 left=60s/stubborn | lives
+         does web dies=9s/1 | lives
+         until 20s",
+        "0s db ready
+         0s web ready
          9s db stopping
          9s db SIGTERM to tree
          9s web backoff (exited with 1)
          10s web ready
          14s db SIGKILL to tree
          14s db backoff (exited with 1)",
+    );
+    // Nor does one that will wait for somebody else.
+    check(
+        "unit disk
+         unit db  needs=disk stop=SIGTERM/5s
+         unit web
+         governor order=db,web
+         does db  term=60s
+         does web dies=9s/1 | lives
+         until 20s
+         at 6s stop disk",
+        "0s web ready
+         0s disk ready
+         0s db ready
+         6s disk stopping
+         6s db stopping
+         6s db SIGTERM to main
+         9s web backoff (exited with 1)
+         10s web ready
+         11s db SIGKILL to tree
+         11s db waiting (on disk: stop requested)
+         11s disk SIGTERM to main
+         11s disk inactive (stop requested)
+         11s reply 1 done",
     );
 }
 

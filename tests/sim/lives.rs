@@ -85,6 +85,16 @@ fn show(life: &Life) {
         println!("{unit:?}");
     }
     println!("{:?}", scenario.plan.governor);
+    for (at, what) in &scenario.script {
+        if let Happening::Reload(change) = what {
+            println!("at {:?} another plan, restarts {:?}", at.0, change.restart);
+            change.plan.units.iter().for_each(|unit| println!("{unit:?}"));
+            change
+                .next
+                .iter()
+                .for_each(|(unit, next)| println!("{unit:?} with its next start: {:?}", next.ready));
+        }
+    }
     let report = run(&scenario, &mut Supervisor::new(scenario.seed));
     println!("{}\n{}", report.log(), report.verdict());
 }

@@ -120,7 +120,7 @@ impl Oracle {
     }
 
     fn judge_spawn(&mut self, unit: UnitId, generation: Generation, phase: Phase) {
-        let now = self.now;
+        let (now, step) = (self.now, self.steps);
         let seen = self.get(unit);
         if seen.process.is_some() || seen.dirty || !self.is_current(unit, generation) {
             self.find(Law::OneProcess, Some(unit), "spawns beside another process");
@@ -132,7 +132,7 @@ impl Oracle {
         seen.preparing = false;
         seen.process = Some((phase, false));
         if phase == Phase::Main {
-            seen.asked_at = Some(now);
+            (seen.asked_at, seen.asked_in) = (Some(now), step);
         }
     }
 

@@ -13,7 +13,11 @@ impl Oracle {
         if self.shutdown_at.is_some() {
             return;
         }
-        let failing: Vec<bool> = self.ids().map(|unit| self.own_failure(unit).is_some()).collect();
+        for unit in self.ids() {
+            let failure = self.own_failure(unit);
+            let seen = self.get_mut(unit);
+            seen.decided = failure.filter(|_| seen.process.is_some());
+        }
         let before = std::mem::take(&mut self.plan);
         if before.governor != change.plan.governor {
             self.restarts.clear();
@@ -40,12 +44,11 @@ impl Oracle {
                 Some(_) => {}
             }
             // Another plan stops nobody. What has failed while it is held is looked at again when that is over.
-            let failed = failing.get(at).copied().unwrap_or_default();
+            let unasked = self.plan.units[at].health.is_none() && !self.is_external(unit);
             let seen = self.get_mut(unit);
-            seen.tolerated |= seen.unhealthy && !failed && seen.held_since.is_none();
+            seen.tolerated |= seen.unhealthy && seen.decided.is_none() && seen.held_since.is_none();
             // Nobody asks for its health any more.
-            if self.plan.units[at].health.is_none() && !self.is_external(unit) {
-                let seen = self.get_mut(unit);
+            if unasked && seen.decided.is_none() {
                 (seen.unhealthy, seen.unhealthy_at, seen.failures) = (false, None, 0);
                 seen.tolerated = false;
             }
@@ -112,7 +115,7 @@ impl Oracle {
         seen.asked = false;
         seen.preparing = false;
         (seen.failures, seen.successes, seen.unhealthy, seen.unhealthy_at) = (0, 0, false, None);
-        (seen.tolerated, seen.adopted) = (false, true);
+        (seen.tolerated, seen.decided, seen.adopted) = (false, None, true);
         // What it asked for was said to the last runner.
         seen.extended = None;
         (seen.signalled_at, seen.killed) = (None, false);

@@ -113,6 +113,8 @@ pub struct Oracle {
     gave_up: bool,
     exited: Option<(Time, i32)>,
     now: Time,
+    /// Steps seen: what has happened at one time has happened one after the other all the same.
+    steps: u64,
     /// When the machine was last told to look at its timers.
     looked_at: Option<Time>,
     findings: Vec<Finding>,
@@ -139,6 +141,7 @@ impl Oracle {
             gave_up: false,
             exited: None,
             now: Time::default(),
+            steps: 0,
             looked_at: None,
             findings: Vec::new(),
         }
@@ -147,6 +150,7 @@ impl Oracle {
     /// One step of the machine: what it was told, and what it wants done.
     pub fn watch(&mut self, now: Time, event: &Event, actions: &[Action]) -> Vec<Finding> {
         self.now = now;
+        self.steps += 1;
         self.hear(event, actions);
         self.update();
         for action in actions {
@@ -337,12 +341,10 @@ impl Oracle {
             let fallen = needs.map(|edge| edge.to).filter(|to| self.get(*to).has_fallen()).collect();
             self.get_mut(unit).fallen_before = fallen;
         }
-        if !wanted {
-            // Whatever had befallen it before: to be stopped by somebody is another fall.
+        if !wanted && !self.is_at_rest(unit) {
+            // Whatever had befallen it before: to be stopped by somebody is another fall, if there is anything to stop.
             self.get_mut(unit).away_since = None;
-            for other in self.ids() {
-                self.get_mut(other).fallen_before.retain(|fallen| *fallen != unit);
-            }
+            self.falls_anew(unit);
         }
         let failing = self.own_failure(unit).is_some();
         let held = self.get(unit).process.is_some() && self.get(unit).signalled_at.is_none() && failing;

@@ -29,6 +29,10 @@ pub(super) struct Seen {
     pub dirty: bool,
     /// The main process was asked for, at.
     pub asked_at: Option<Time>,
+    /// In this step of the machine.
+    pub asked_in: u64,
+    /// It is ready, and was first seen to be after this step.
+    pub ready_in: Option<u64>,
     /// It has come to be, at.
     pub spawned_at: Option<Time>,
     /// This runner has found it running.
@@ -43,6 +47,8 @@ pub(super) struct Seen {
     pub unhealthy: bool,
     /// Since when.
     pub unhealthy_at: Option<Time>,
+    /// Its stop for this was decided when another plan came: whatever that one says, it goes on.
+    pub decided: Option<SelfEnd>,
     /// It was when another plan came that would not have had that: nobody stops it for it.
     pub tolerated: bool,
     /// The first stop signal to a process of this start.
@@ -98,6 +104,8 @@ pub(super) struct Seen {
     pub released_at: Option<Time>,
     /// That hold began at, if that is known.
     pub held_from: Option<Time>,
+    /// While it was held, one was restarted that an edge of that time had it follow.
+    pub overtaken: bool,
     /// Whether somebody asked for its next start.
     pub asked_for: Asked,
     /// Its current start came about by itself, and was not its first.
@@ -304,13 +312,14 @@ impl Oracle {
         // An answer at the very moment of the time-out is in time if it comes before the machine has looked.
         let at_the_last_moment = self.late_at(unit) == Some(now) && self.looked_at != Some(now);
         let too_late = !external && self.own_failure(unit).is_some() && !at_the_last_moment;
+        let decided = !external && matches!(self.own_failure(unit), Some(SelfEnd::Unhealthy { .. }));
         let about_health = kind == ProbeKind::Health || (external && self.get(unit).passed_at.is_some());
         let seen = self.get_mut(unit);
         let asked = seen.asked;
         // Readiness that is told a second time is no answer to a question about health.
         seen.asked &= !about_health && seen.passed_at.is_some() && !seen.unreachable;
-        // Nor is the answer to an earlier runner one to this runner.
-        if about_health && !asked {
+        // Nor is the answer to an earlier runner one to this runner, nor one that comes when its stop is decided already.
+        if about_health && (!asked || decided) {
             return;
         }
         let good = !matches!(verdict, Verdict::Fail(_));
@@ -411,15 +420,10 @@ impl Oracle {
         }
         for unit in self.ids() {
             self.get_mut(unit).overdue |= self.is_late(unit);
-            // Who is held down keeps nobody waiting that only wants an order.
-            if self.is_kept_down(unit) {
-                let seen = self.get_mut(unit);
-                seen.settled |= seen.wanted;
-                seen.ended |= seen.wanted;
-            }
-            if self.ready_since(unit).is_some() {
-                self.get_mut(unit).settled = true;
-            }
+            let (ready, step) = (self.ready_since(unit).is_some(), self.steps);
+            let seen = self.get_mut(unit);
+            seen.settled |= ready;
+            seen.ready_in = ready.then(|| seen.ready_in.unwrap_or(step));
             let external = self.is_external(unit);
             let seen = self.get(unit);
             if (external || seen.process.is_some()) && self.is_late(unit) && seen.passed_at.is_none() {
@@ -443,6 +447,9 @@ impl Oracle {
     /// What the unit is to be stopped for, for its own sake.
     pub(super) fn own_failure(&self, unit: UnitId) -> Option<SelfEnd> {
         let (seen, policy) = (self.get(unit), &self.plan.units[unit.0 as usize]);
+        if seen.decided.is_some() {
+            return seen.decided.clone();
+        }
         let ready = self.ready_since(unit);
         let restarts = policy.health.as_ref().is_some_and(|health| health.on_failure == OnFailure::Restart);
         let until = seen.unhealthy_at.unwrap_or(self.now);
@@ -508,7 +515,7 @@ impl Oracle {
             if self.is_away(next) || (lost && self.get(next).unreachable) {
                 return true;
             }
-            if !seen.contains(&next) && !self.get(next).is_up() {
+            if !seen.contains(&next) && (!self.get(next).is_up() || self.goes_down(next)) {
                 seen.push(next);
                 open.extend(
                     self.edges[next.0 as usize]
@@ -521,6 +528,35 @@ impl Oracle {
         false
     }
 
+    /// Whether the start of a unit is being ended, be it that the stop is held back or that left-overs are still there.
+    fn goes_down(&self, unit: UnitId) -> bool {
+        let seen = self.get(unit);
+        let asked = seen.named || seen.dragged || seen.signalled_at.is_some();
+        seen.dirty || asked || self.own_failure(unit).is_some()
+    }
+
+    /// Whether a unit that runs is older than the readiness of this other one.
+    fn is_overtaken_by(&self, unit: UnitId, by: UnitId) -> bool {
+        let (seen, other) = (self.get(unit), self.get(by));
+        let runs = matches!(seen.process, Some((Phase::Main, _)));
+        let starting = runs && self.ready_since(unit).is_none();
+        // Nothing is restarted of an external that does not answer (yet).
+        let answers = seen.passed_at.is_some() && !seen.unreachable;
+        let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
+        // What came about while it was held is followed at its end, whatever plan came meanwhile.
+        let released = seen.released_at == Some(self.now);
+        let since = seen.held_from.filter(|_| seen.overtaken && released).or(Some(self.plan_since));
+        // What this runner has found running is older than whatever has become ready under it.
+        let began = began.max(since);
+        let at_once = seen.adopted && (starting || (released && seen.held_from.is_none()));
+        // Of what happens at one time the steps tell which came first.
+        let asked_first = seen.asked_at == began && other.ready_in > Some(seen.asked_in);
+        let at = self.ready_since(by);
+        let since_then = at > began || (at == began && (at_once || asked_first));
+        let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
+        (runs || answers) && !other_stops && other.generation > seen.generation && since_then
+    }
+
     fn update_unit(&mut self, unit: UnitId) -> bool {
         let now = self.now;
         let seen = self.get(unit);
@@ -529,32 +565,18 @@ impl Oracle {
         let idle = down && !asking;
         let follows = !self.is_at_rest(unit) && !self.plan.units[unit.0 as usize].holds_data;
         let (mut blocked, mut dragged, mut adrift) = (false, seen.dragged && !idle, false);
-        let (mut waited_out, mut cut_short) = (false, false);
+        let (mut waited_out, mut cut_short, mut overtaken) = (false, false, false);
         let runs = matches!(seen.process, Some((Phase::Main, _)));
         let starting = runs && self.ready_since(unit).is_none();
-        // Nothing is restarted of an external that does not answer (yet).
-        let answers = seen.passed_at.is_some() && !seen.unreachable;
-        let began = seen.asked_at.max(seen.passed_at.filter(|_| self.is_external(unit)));
-        // What came about while it was held is followed at its end, whatever plan came meanwhile.
-        let since = seen.held_from.filter(|_| seen.released_at == Some(now)).or(Some(self.plan_since));
-        // What this runner has found running is older than whatever has become ready under it.
-        let began = began.max(since);
-        let taken_over = seen.released_at == Some(now) && seen.held_from.is_none();
-        let at_once = seen.adopted && (starting || taken_over);
-        let since_then = |at: Option<Time>| at > began || (at_once && at == began);
         for edge in self.edges[unit.0 as usize].iter().filter(|edge| edge.kind == EdgeKind::Needs) {
             let other = self.get(edge.to);
             let away = self.is_away(edge.to);
             // Who runs is left alone by an edge that came after the fall.
             let fell = other.away_since.is_some_and(|at| at >= self.plan_since) || other.adrift;
             let fell = fell && !seen.fallen_before.contains(&edge.to);
-            let other_stops = other.signalled_at.is_some() || other.named || other.dragged;
-            let newer = edge.restart_with
-                && seen.held_since.is_none()
-                && !other_stops
-                && other.generation > seen.generation
-                && since_then(self.ready_since(edge.to))
-                && (runs || answers);
+            let restarted = edge.restart_with && self.is_overtaken_by(unit, edge.to);
+            let newer = restarted && seen.held_since.is_none();
+            overtaken |= restarted && follows && seen.held_since.is_some();
             // A start that others cut short has come to its end.
             cut_short |= newer && follows && starting;
             adrift |= follows && fell && !edge.keep_on_stop;
@@ -562,13 +584,21 @@ impl Oracle {
             let waited = self.has_waited(unit, edge);
             let gone = other.ended || away || other.unreachable || other.unhealthy || waited;
             waited_out |= idle && waited && !self.reached(edge);
-            blocked |= down && (idle || dragged) && seen.wanted && !self.reached(edge) && gone;
+            // A need without an order is waited for only where it lies in ruins.
+            let waits = edge.orders_start || (!edge.keep_on_stop && self.lies_in_ruins(edge.to));
+            blocked |= down && (idle || dragged) && seen.wanted && waits && !self.reached(edge) && gone;
         }
         let crossed = self.conflicts[unit.0 as usize].iter().any(|other| self.get(*other).is_up());
         blocked |= idle && seen.wanted && crossed;
+        // Who is held down keeps nobody waiting that only wants an order.
+        blocked |= seen.wanted && self.is_kept_down(unit);
         let before = (seen.dragged, seen.adrift, seen.settled, seen.ended);
+        if adrift && !seen.adrift {
+            self.falls_anew(unit);
+        }
         let seen = self.get_mut(unit);
         seen.preparing &= !dragged;
+        seen.overtaken |= overtaken;
         // Who waits goes on waiting, for the reason that it had.
         seen.fell |= (dragged && !idle) || waited_out;
         // A wait given up is an end like any other: what comes after it comes by itself.
@@ -581,6 +611,11 @@ impl Oracle {
         seen.settled |= blocked || cut_short;
         seen.ended |= blocked || cut_short;
         before != (seen.dragged, seen.adrift, seen.settled, seen.ended)
+    }
+
+    /// A unit that is there goes down: whoever was asked for beside an earlier fall of it goes along with this one.
+    pub(super) fn falls_anew(&mut self, unit: UnitId) {
+        self.seen.iter_mut().for_each(|seen| seen.fallen_before.retain(|fallen| *fallen != unit));
     }
 
     /// Whether an edge has had its time: from the moment the unit came to rest or the other one went missing, whichever

@@ -67,6 +67,7 @@ impl Oracle {
             if !held && seen.held_since.is_some() {
                 (seen.held_from, seen.released_at) = (seen.held_since, Some(now));
             }
+            seen.overtaken &= !held || seen.held_since.is_some();
             seen.tolerated &= held || seen.held_since.is_none();
             seen.held_since = held.then(|| seen.held_since.unwrap_or(now));
         }
