@@ -148,6 +148,8 @@ impl Oracle {
         if first.is_none() {
             self.get_mut(unit).ladder = self.plan.units[unit.0 as usize].stop.worst_case();
         }
+        // What comes late of one stop (what is left after KILL, say) is taken from the shares of the next ones.
+        self.cut_short |= signal == SIGKILL && now < began + self.get(unit).ladder;
         let ladder = self.share_at_least(self.get(unit).ladder, began);
         if signal == SIGKILL && now < began + ladder && !self.hurried && !over_budget {
             self.find(Law::KillIsLast, Some(unit), "KILL before the ladder is over");
@@ -278,7 +280,7 @@ impl Oracle {
             (true, true, _) => &[69],
             (true, false, true) => &[75, 0],
             // A share of too small a budget may have been too short for somebody.
-            (true, false, false) if self.all_ladders() > self.plan.stop_budget => &[0, 75],
+            (true, false, false) if self.cut_short || self.all_ladders() > self.plan.stop_budget => &[0, 75],
             (true, false, false) => &[0],
             (false, _, _) => &[0, 69],
         };

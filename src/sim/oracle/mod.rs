@@ -110,6 +110,8 @@ pub struct Oracle {
     perhaps_restarts: Vec<Time>,
     shutdown_at: Option<Time>,
     hurried: bool,
+    /// Somebody was killed before its ladder was over, for the budget's sake.
+    cut_short: bool,
     gave_up: bool,
     exited: Option<(Time, i32)>,
     now: Time,
@@ -138,6 +140,7 @@ impl Oracle {
             perhaps_restarts: Vec::new(),
             shutdown_at: None,
             hurried: false,
+            cut_short: false,
             gave_up: false,
             exited: None,
             now: Time::default(),
