@@ -79,13 +79,14 @@ impl Turn<'_> {
         let named = self.machine.expand(units)?;
         self.machine.refuse_when_leaving()?;
         self.machine.refuse_skipped(&named)?;
-        let pulled = self.machine.graph.pulled_in(&named);
-        let pulled: Vec<UnitId> = pulled
-            .into_iter()
+        let together = self.machine.graph.pulled_in(&named);
+        let pulled: Vec<UnitId> = together
+            .iter()
+            .copied()
             .filter(|unit| !named.contains(unit) && self.machine.is_pulled_up(*unit))
             .collect();
         let coming: Vec<UnitId> = named.iter().chain(&pulled).copied().collect();
-        self.make_room(&coming, replace)?;
+        self.make_room(&coming, &together, replace)?;
         let by = named.first().map(|unit| self.name(*unit));
         let parts = named.iter().map(|unit| self.machine.part(*unit)).collect();
         for unit in named {
@@ -131,7 +132,7 @@ impl Turn<'_> {
             let reached: Vec<UnitId> = named.iter().filter(|unit| !units.contains(unit)).copied().collect();
             refuse(&self.machine.data_holders(reached))?;
         }
-        self.make_room(&named, false)?;
+        self.make_room(&named, &named, false)?;
         let parts = named.iter().map(|unit| self.machine.part(*unit)).collect();
         for unit in named {
             self.wish(unit, Desired::Up);
@@ -154,13 +155,14 @@ impl Turn<'_> {
         Outcome::Done
     }
 
-    /// Units in conflict with those coming up are stopped, if that was asked for; else the request is refused.
-    fn make_room(&mut self, coming: &[UnitId], replace: bool) -> Result<(), String> {
+    /// Units in conflict with those coming up are stopped, if that was asked for; else the request is refused. So it is
+    /// where one of them is to be up together with the others: nobody is stopped for a start that needs him.
+    fn make_room(&mut self, coming: &[UnitId], together: &[UnitId], replace: bool) -> Result<(), String> {
         let mut leaving = Vec::new();
         for unit in coming {
             for other in self.machine.graph.conflicts(*unit) {
                 let there = self.unit(*other).desired == Desired::Up || !self.unit(*other).is_down();
-                if coming.contains(other) {
+                if coming.contains(other) || (there && together.contains(other)) {
                     return Err(format!(
                         "`{}` and `{}` are in conflict",
                         self.name(*unit),

@@ -28,6 +28,28 @@ fn who_is_in_conflict_waits_until_the_other_is_down() {
 }
 
 #[test]
+fn nobody_is_replaced_by_a_start_that_needs_him() {
+    check(
+        "unit db
+         unit cache conflicts=db
+         unit web needs=db wants=cache
+         at 0s stop cache web
+         at 1s start web --replace
+         at 2s start cache --replace
+         until 20s",
+        "0s cache inactive (stop requested)
+         0s web inactive (stop requested)
+         0s reply 1 done
+         0s db ready
+         1s reply 2 refused: `cache` and `db` are in conflict
+         2s db SIGTERM to main
+         2s db inactive (stopped to make room for `cache`)
+         2s cache ready
+         2s reply 3 done",
+    );
+}
+
+#[test]
 fn who_is_there_for_a_conflict() {
     // Whoever is wanted, though it is down at the moment, and whoever is not down yet; nobody who is at rest.
     check(
