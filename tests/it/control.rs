@@ -271,7 +271,8 @@ fn what_is_said_names_cause_and_consequence_once() {
     assert!(why.starts_with("bad waits for its next start (back-off, due in "), "{why}");
     assert!(why.ends_with("because it exited with 3\n"), "{why}");
     let why = env.tenon(&["why", "messy"]).code(0).stdout.clone();
-    assert!(why.ends_with("ago: it exited with 4; restart is `never`\n"), "{why}");
+    let cure = "cure: once its reason is gone, `tenon start messy` starts it anew\n";
+    assert!(why.ends_with(&format!("ago: it exited with 4; restart is `never`\n{cure}")), "{why}");
 }
 
 #[test]
