@@ -191,11 +191,6 @@ pub fn read(path: &Path) -> Result<(Vec<Recorded>, Vec<Lines>), String> {
     Ok((happened, lines(&file)))
 }
 
-/// The last lines of each slot alone; none of a file that cannot be read.
-pub fn last_lines(path: &Path) -> Vec<Lines> {
-    File::open(path).ok().filter(header).map(|file| lines(&file)).unwrap_or_default()
-}
-
 fn lines(file: &File) -> Vec<Lines> {
     let size = file.metadata().map_or(0, |about| about.len());
     let slots =

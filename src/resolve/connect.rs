@@ -59,6 +59,7 @@ pub(super) fn connect(
 fn edges_of_groups(selecting: &Selecting<'_>, selection: &mut Selection) {
     let running: Vec<FileId> =
         selection.planned.keys().copied().filter(|file| selection.runs(*file)).collect();
+    let mut handed_down = Vec::new();
     for group in running {
         let Some(unit) = selecting.unit(group).filter(|unit| unit.kind == UnitKind::Group) else { continue };
         let Links { edges, stop_after, .. } = selection.links(group).clone();
@@ -67,9 +68,8 @@ fn edges_of_groups(selecting: &Selecting<'_>, selection: &mut Selection) {
             let links = selection.links(member);
             for edge in edges.iter().filter(|edge| edge.to != name) {
                 if !links.edges.iter().any(|own| own.to == edge.to && own.kind == edge.kind) {
-                    links
-                        .edges
-                        .push(Edge { words: format!("{} of {}", edge.words, unit.name), ..edge.clone() });
+                    let words = format!("{} of {}", edge.words, unit.name);
+                    handed_down.push((member, Edge { words, ..edge.clone() }));
                 }
             }
             for first in stop_after.iter().filter(|(first, _)| *first != name) {
@@ -78,6 +78,10 @@ fn edges_of_groups(selecting: &Selecting<'_>, selection: &mut Selection) {
                 }
             }
         }
+    }
+    // Only now: what one group hands down is no edge of the member's own that would beat another one's.
+    for (member, edge) in handed_down {
+        selection.links(member).edges.push(edge);
     }
 }
 

@@ -46,8 +46,7 @@ impl Adopted {
 impl World {
     /// Takes over what an earlier runner has left, and tells the machine.
     pub(super) fn adopt(&mut self, before: &Before, kept: Kept) {
-        self.recall_lines();
-        self.recall_signs();
+        self.recall();
         let mut memories: Vec<Option<Memory>> = Vec::new();
         let mut ended = Vec::new();
         let mut adopted = 0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::World;
 use crate::control::JobRequest;
 use crate::linux::log::{End, Line};
-use crate::linux::recorder::{self, Kind, LINES, NAME_END, Recorder, last_lines};
+use crate::linux::recorder::{self, Kind, LINES, Lines, NAME_END, Recorded, Recorder};
 use crate::linux::rundir::RunDir;
 use crate::linux::signals;
 use crate::plan::policy::{Scope, UnitId};
@@ -34,10 +34,18 @@ impl World {
         self.record_config();
     }
 
+    /// What an earlier runner has recorded and this one goes on with.
+    pub(super) fn recall(&mut self) {
+        let path = self.run_dir.as_ref().map(RunDir::recorder);
+        if let Some((happened, lines)) = path.and_then(|path| recorder::read(&path).ok()) {
+            self.recall_lines(lines);
+            self.recall_signs(&happened);
+        }
+    }
+
     /// What units said last to an earlier runner: those that end now have said it, too.
-    pub(super) fn recall_lines(&mut self) {
-        let Some(path) = self.run_dir.as_ref().map(RunDir::recorder) else { return };
-        for (place, lines) in last_lines(&path) {
+    fn recall_lines(&mut self, all: Vec<Lines>) {
+        for (place, lines) in all {
             let Some(number) = self.units.iter().position(|unit| unit.place == place) else { continue };
             let own = lines.into_iter().filter_map(|entry| {
                 let (name, text) = entry.text.split_once(NAME_END)?;
@@ -52,9 +60,7 @@ impl World {
     }
 
     /// What the units have said to an earlier runner that explains itself: of each signature the latest start.
-    pub(super) fn recall_signs(&mut self) {
-        let path = self.run_dir.as_ref().map(RunDir::recorder);
-        let Some((happened, _)) = path.and_then(|path| recorder::read(&path).ok()) else { return };
+    fn recall_signs(&mut self, happened: &[Recorded]) {
         for entry in happened.iter().filter(|entry| entry.kind == Kind::Sign) {
             let mut parts = entry.text.splitn(4, NAME_END);
             let (Some(unit), Some(name), Some(start), Some(line)) =

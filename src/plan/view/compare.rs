@@ -58,13 +58,10 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
 
 /// What changes of the node itself.
 pub fn compare_node(old: &Value, new: &Value) -> Vec<Change> {
-    let budget = |plan: &Value| plan["stop"]["budget"].as_f64().map(|seconds| format!("{seconds}s").into());
-    let (before, after): (Option<Value>, Option<Value>) = (budget(old), budget(new));
-    let mut out = Vec::new();
-    if let (Some(before), Some(after)) = (before, after) {
-        plain(&mut out, "stop_budget", &before, &after);
-    }
-    out
+    let budget = |plan: &Value| plan["stop"]["budget"].as_f64();
+    let both = budget(old).zip(budget(new)).filter(|(before, after)| before != after);
+    let words = both.map(|(before, after)| format!("stop_budget: {before}s → {after}s"));
+    words.into_iter().map(|words| Change { words, because: String::new() }).collect()
 }
 
 /// What changes beside the units: ports that the profile knows to be others'.

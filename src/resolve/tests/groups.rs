@@ -66,6 +66,26 @@ fn the_edges_of_a_group_are_its_members_too() {
            before late of g -> m1 Spawned
            before late of g -> m2 Spawned",
     );
+    // Two groups, and two edges of one, are no reason for each other to be left out.
+    plan(
+        "--- units/db.toml\ncommand = 'db'\nready = { settle = '1s' }
+         --- units/g.toml\nkind = 'group'\nmembers = ['m']\nneeds = ['db:spawned', { unit = 'db', timeout = '1s' }]
+         --- units/h.toml\nkind = 'group'\nmembers = ['m']\nneeds = ['db']
+         --- units/m.toml\ncommand = 'm'
+         --- tenon.toml\nrun = ['g', 'h']",
+        &[],
+        "db (needed by g)
+           stops after g, h, m
+         g (run)
+           needs db -> db Spawned
+           needs db -> db Ready
+         h (run)
+           needs db -> db Ready
+         m (member of g)
+           needs db of g -> db Spawned
+           needs db of g -> db Ready
+           needs db of h -> db Ready",
+    );
     // What a member waits for cannot wait for another member in turn.
     check(
         "--- units/g.toml\nkind = 'group'\nmembers = ['a', 'b']\nneeds = ['a']

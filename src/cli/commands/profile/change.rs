@@ -13,7 +13,7 @@ use crate::cli::toml_patch::Patch;
 use crate::cli::trust;
 use crate::cli::write::atomically;
 use crate::config::tree::{Item, Node};
-use crate::diagnostic::nearest_few;
+use crate::diagnostic::nearest;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -87,13 +87,12 @@ fn refuse_new_rule(profile: &str, tree: &Node, patch: &Patch, all: &[Patch]) -> 
             table.into_iter().flat_map(|table| table.iter().filter_map(|(_, _, node)| node.as_table()));
         variable.is_some_and(|variable| inside.into_iter().any(|inside| inside.get(variable).is_some()))
     };
-    let meant: Vec<&str> =
-        known.iter().filter(sets).copied().chain(nearest_few(name, known.iter().copied(), 2)).collect();
+    let meant = known.iter().find(sets).copied().or_else(|| nearest(name, known.iter().copied()));
     let error = format!(
         "`{profile}` has no rule `{name}`, and a new one would be for every unit; nothing was written"
     );
     let new = format!("for a new one say whom it is for in the same call: `'rule.{name}.units=[\"UNIT\"]'`");
-    let hint = match meant.first() {
+    let hint = match meant {
         Some(rule) => format!("did you mean `rule.{rule}`? {new}"),
         None => new,
     };
