@@ -183,6 +183,12 @@ impl Settings {
         telling.map(|setting| setting.value().to_owned()).collect()
     }
 
+    /// Whether a name in the text tells of a secret, however short.
+    pub fn tell(&self, text: &str) -> bool {
+        self.all(text)
+            .any(|setting| !setting.value().is_empty() && names_secret(setting.name, setting.value()))
+    }
+
     /// The text with the values of all names of secrets masked.
     pub fn masked(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ use super::read::Reader;
 use super::render::{self, Cx, Out, Rendered};
 use super::{Origin, OriginLayer, Traced};
 use crate::config::tree::Node;
-use crate::diagnostic::secret::{Settings, names_secret};
+use crate::diagnostic::secret::Settings;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::resolve::values;
 use std::cell::Cell;
@@ -62,7 +62,9 @@ fn file(cx: &Cx<'_>, name: &str, key: Span, node: &Node) -> Option<Made> {
         (Some(content), Some(node)) => keys(content, node),
         _ => Vec::new(),
     };
-    let private = secret || content.is_some_and(|content| holds_secret(&content.json()));
+    // What is a secret by its name counts too, though it was written down and not marked as one.
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let private = secret || Settings::new().tell(text);
     let mode = mode(&reader, private)?;
     let file = File { name: name.to_owned(), path, content: bytes, mode, owner: reader.text("owner") };
     Some(Made { file, keys, secret, unknown: unknown.get(), span: key })
@@ -82,25 +84,6 @@ fn path(cx: &Cx<'_>, reader: &Reader<'_>, span: Span, unknown: &Cell<bool>) -> O
         ),
         None if unknown.get() => Some(PathBuf::new()),
         None => problem("a rendered file has no path".into(), "set `path`".into()),
-    }
-}
-
-/// Whether something in it is a secret by its name, though it was written down and not marked as one.
-fn holds_secret(content: &serde_json::Value) -> bool {
-    content.as_str().map_or_else(|| names_one(content), |text| !Settings::new().values(text).is_empty())
-}
-
-fn names_one(content: &serde_json::Value) -> bool {
-    match content {
-        serde_json::Value::Object(members) => members.iter().any(|(name, value)| {
-            let named = value.as_str().is_some_and(|text| !text.is_empty() && names_secret(name, text));
-            named || names_one(value)
-        }),
-        serde_json::Value::Array(items) => items.iter().any(names_one),
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::String(_) => false,
     }
 }
 

@@ -55,6 +55,7 @@ fn a_file_with_a_secret_is_its_owners_alone() {
     };
     check("format = 'json'\ncontent = { hosts = [{ api_key = 'abcdefgh' }] }", 0o600);
     check("format = 'json'\ncontent = { hosts = [{ api_key = '' }], max_tokens = '512' }", 0o644);
+    check("format = 'json'\ncontent = { api_key = 'abc' }", 0o600);
     check("content = \"user = 'a'\\npassword = 'abcdefgh'\\n\"", 0o600);
     check("content = \"user = 'a'\\npassword_file = '/etc/p'\\n\"", 0o644);
     check("format = 'json'\nmode = '0640'\ncontent = { api_key = 'abcdefgh' }", 0o640);

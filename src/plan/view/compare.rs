@@ -58,9 +58,9 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Changed> {
 
 /// What changes of the node itself.
 pub fn compare_node(old: &Value, new: &Value) -> Vec<Change> {
-    let budget = |plan: &Value| plan["stop"]["budget"].as_f64();
+    let budget = |plan: &Value| plan["stop"]["budget"].as_f64().map(|seconds| format!("{seconds}s"));
     let both = budget(old).zip(budget(new)).filter(|(before, after)| before != after);
-    let words = both.map(|(before, after)| format!("stop_budget: {before}s → {after}s"));
+    let words = both.map(|(before, after)| format!("stop_budget: {before} → {after}"));
     words.into_iter().map(|words| Change { words, because: String::new() }).collect()
 }
 

@@ -66,7 +66,10 @@ fn the_edges_of_a_group_are_its_members_too() {
            before late of g -> m1 Spawned
            before late of g -> m2 Spawned",
     );
-    // Two groups, and two edges of one, are no reason for each other to be left out.
+}
+
+#[test]
+fn what_several_edges_and_groups_hand_down_adds_up() {
     plan(
         "--- units/db.toml\ncommand = 'db'\nready = { settle = '1s' }
          --- units/g.toml\nkind = 'group'\nmembers = ['m']\nneeds = ['db:spawned', { unit = 'db', timeout = '1s' }]
@@ -86,6 +89,10 @@ fn the_edges_of_a_group_are_its_members_too() {
            needs db of g -> db Ready
            needs db of h -> db Ready",
     );
+}
+
+#[test]
+fn what_a_member_waits_for_is_a_circle_like_any_other() {
     // What a member waits for cannot wait for another member in turn.
     check(
         "--- units/g.toml\nkind = 'group'\nmembers = ['a', 'b']\nneeds = ['a']
